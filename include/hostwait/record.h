@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The hostwait authors
+ *
+ * The record, format version 1: one memory-mapped file per process that made a catalogued call.
+ *
+ * Layout. A header of HOSTWAIT_RECORD_HEADER_BYTES with a table of extents. Each extent holds
+ * `count` entries of `entry_size` bytes, all of one section id, from `offset`. A section may have
+ * several extents: its entries are numbered through them in table order, first extent full before
+ * the next one begins. All integers have the writer's byte order (little-endian on every supported
+ * machine). Times are nanoseconds; `*_mono_ns` is CLOCK_MONOTONIC, `*_real_ns` CLOCK_REALTIME.
+ *
+ * Concurrency. The writer publishes an entry by storing `count` (release) after its bytes, and an
+ * extent by storing `extent_count` last. Counters have one writer each and are plain relaxed
+ * stores: a reader of a live file may see a sum that is a few calls old, never a torn 64-bit word.
+ *
+ * Compatibility. Readers skip section ids they do not know and bytes of an entry beyond the size
+ * they know. An entry shorter than the reader's struct is read as if followed by zeros. Another
+ * major version is not read at all. */
+#ifndef HOSTWAIT_RECORD_H
+#define HOSTWAIT_RECORD_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HOSTWAIT_RECORD_MAGIC "HOSTWAIT" /* 8 bytes, no terminator in the file */
+#define HOSTWAIT_RECORD_SUFFIX ".hwr"
+
+enum {
+  HOSTWAIT_RECORD_MAJOR = 1,
+  HOSTWAIT_RECORD_MINOR = 0,
+  HOSTWAIT_RECORD_HEADER_BYTES = 4096,
+  HOSTWAIT_RECORD_MAX_EXTENTS = 120
+};
+
+enum hostwait_record_state {
+  HOSTWAIT_RECORD_OPEN = 1,  /* the process runs, or died without sealing */
+  HOSTWAIT_RECORD_SEALED = 2 /* the process ended and said so */
+};
+
+enum hostwait_record_flag {
+  HOSTWAIT_RECORD_BLIND = 1u << 0,        /* some driver calls could not be seen: `blind` strings */
+  HOSTWAIT_RECORD_FULL = 1u << 1,         /* a limit was reached: later sites fell into "other" */
+  HOSTWAIT_RECORD_CONFIG_ERROR = 1u << 2, /* HOSTWAIT_OPTIONS was wrong and defaults were used */
+  HOSTWAIT_RECORD_ANONYMOUS = 1u << 3     /* no file could be had: seen only by a live reader */
+};
+
+enum hostwait_record_section {
+  HOSTWAIT_SECTION_CALLS = 1,
+  HOSTWAIT_SECTION_SITES = 2,
+  HOSTWAIT_SECTION_THREADS = 3,
+  HOSTWAIT_SECTION_FRAMES = 4,
+  HOSTWAIT_SECTION_PYTHON_CODE = 5,
+  HOSTWAIT_SECTION_STRINGS = 6, /* entry_size 1; a reference is a byte index; 0 is "" */
+  HOSTWAIT_SECTION_MODULES = 7,
+  HOSTWAIT_SECTION_COUNTERS = 8,
+  HOSTWAIT_SECTION_HISTOGRAMS = 9, /* entry i belongs to counters entry i */
+  HOSTWAIT_SECTION_RANGES = 10,
+  HOSTWAIT_SECTION_STEPS = 11,
+  HOSTWAIT_SECTION_TRACE = 12,
+  HOSTWAIT_SECTION_CAPTURES = 13,
+  HOSTWAIT_SECTION_CONTROL = 14
+};
+
+/* Bits 0..13 of hostwait.h's kinds, as numbers. */
+enum hostwait_kind_number {
+  HOSTWAIT_KIND_DEVICE_SYNC,
+  HOSTWAIT_KIND_STREAM_SYNC,
+  HOSTWAIT_KIND_EVENT_SYNC,
+  HOSTWAIT_KIND_COPY,
+  HOSTWAIT_KIND_ASYNC_COPY,
+  HOSTWAIT_KIND_MEMSET,
+  HOSTWAIT_KIND_FREE,
+  HOSTWAIT_KIND_HOST_FREE,
+  HOSTWAIT_KIND_ALLOC,
+  HOSTWAIT_KIND_MODULE,
+  HOSTWAIT_KIND_CONTEXT,
+  HOSTWAIT_KIND_QUEUE_FULL,
+  HOSTWAIT_KIND_POLL,
+  HOSTWAIT_KIND_UNLISTED,
+  HOSTWAIT_KIND_COUNT
+};
+
+/* Which work the call would wait for, decided before it is made. */
+enum hostwait_verdict {
+  HOSTWAIT_VERDICT_NONE = 0,
+  HOSTWAIT_VERDICT_STREAM = 1,  /* its own stream, or the event's work */
+  HOSTWAIT_VERDICT_LEGACY = 2,  /* the legacy stream and blocking streams */
+  HOSTWAIT_VERDICT_CONTEXT = 3, /* every stream of the context */
+  HOSTWAIT_VERDICT_DEPENDS = 4, /* `reason` says on what */
+  HOSTWAIT_VERDICT_UNMEASURED = 5
+};
+
+enum hostwait_reason {
+  HOSTWAIT_REASON_NONE = 0,
+  HOSTWAIT_REASON_STAGING_LIMIT = 1, /* pageable upload: small copies are staged while room is left */
+  HOSTWAIT_REASON_QUEUE_DEPTH = 2,
+  HOSTWAIT_REASON_LAZY_LOAD = 3,
+  HOSTWAIT_REASON_UNMEASURED = 4, /* outside the domain in which the rule was measured */
+  HOSTWAIT_REASON_CAPTURE = 5     /* a stream capture is open: the call may fail instead of waiting */
+};
+
+enum hostwait_direction {
+  HOSTWAIT_DIRECTION_NONE = 0,
+  HOSTWAIT_DIRECTION_H2D = 1,
+  HOSTWAIT_DIRECTION_D2H = 2,
+  HOSTWAIT_DIRECTION_D2D = 3,
+  HOSTWAIT_DIRECTION_H2H = 4
+};
+
+enum hostwait_memory {
+  HOSTWAIT_MEMORY_UNKNOWN = 0,
+  HOSTWAIT_MEMORY_PAGEABLE = 1,
+  HOSTWAIT_MEMORY_PINNED = 2, /* allocated pinned or registered */
+  HOSTWAIT_MEMORY_DEVICE = 3,
+  HOSTWAIT_MEMORY_MANAGED = 4,
+  HOSTWAIT_MEMORY_ARRAY = 5,
+  HOSTWAIT_MEMORY_POOL = 6 /* stream-ordered allocation */
+};
+
+struct hostwait_record_extent {
+  uint32_t id; /* enum hostwait_record_section */
+  uint32_t entry_size;
+  uint64_t offset; /* from the start of the file, a multiple of 64 */
+  uint32_t count;
+  uint32_t capacity;
+};
+
+struct hostwait_record_header {
+  char magic[8];
+  uint16_t major, minor;
+  uint32_t header_bytes; /* HOSTWAIT_RECORD_HEADER_BYTES */
+  uint32_t state;        /* enum hostwait_record_state */
+  uint32_t flags;        /* enum hostwait_record_flag */
+  char run_id[32];       /* hexadecimal, NUL-padded; empty under a bare preload */
+  uint32_t pid, ppid;
+  int32_t rank, world; /* from RANK/WORLD_SIZE and the like; -1 where unknown */
+  uint64_t start_real_ns, start_mono_ns;
+  uint64_t end_mono_ns; /* 0 until sealed */
+  uint64_t file_bytes;  /* bytes of the file in use, header included */
+  uint32_t driver_version; /* cuDriverGetVersion, 0 before it is known */
+  uint32_t dropped_sites;  /* site look-ups that fell into "other" */
+  uint32_t program, host, options; /* strings */
+  uint64_t unseen_locks; /* calls counted at "other" because a lock was held */
+  uint64_t mismatched_pops;
+  char driver_text[32];  /* "580.159.03", NUL-padded, where it is known */
+  char routes[96];       /* comma list, NUL-padded: "dlsym, cuGetProcAddress" */
+  char why_blind[256];   /* lines joined by '\n', NUL-padded */
+  uint64_t reserved[16];
+  uint32_t extent_count;
+  uint32_t max_extents;
+  struct hostwait_record_extent extents[HOSTWAIT_RECORD_MAX_EXTENTS];
+};
+
+struct hostwait_record_call {
+  uint32_t name; /* string: the driver symbol, "cuMemcpyHtoD_v2" */
+  uint16_t kind; /* enum hostwait_kind_number */
+  uint16_t row;  /* the shim's row number, for debugging only */
+};
+
+struct hostwait_record_site {
+  uint32_t call;          /* index into calls */
+  uint8_t verdict;        /* enum hostwait_verdict */
+  uint8_t reason;         /* enum hostwait_reason */
+  uint8_t direction;      /* enum hostwait_direction */
+  uint8_t memory;         /* source in the low nibble, destination in the high one */
+  uint32_t native;        /* frame of the caller (innermost), 0 = no stack */
+  uint32_t python;        /* frame (innermost), 0 = none */
+  uint32_t label, range;  /* string; range index + 1, 0 = none */
+  uint32_t first_thread;  /* index into threads */
+  uint32_t flags;         /* bit 0: this is the "other" site; bit 1: inside an open capture */
+  uint64_t first_mono_ns; /* when it was first seen */
+  uint64_t bytes;         /* size of the first call's copy or memset, 0 = none */
+  uint64_t stream;        /* handle of the first call's stream, 0 = none or null stream */
+};
+enum { HOSTWAIT_SITE_OTHER = 1u << 0, HOSTWAIT_SITE_IN_CAPTURE = 1u << 1 };
+
+struct hostwait_record_thread {
+  uint32_t tid;        /* 0: the entry that ended threads are folded into (always entry 0) */
+  uint32_t state;      /* 0 free, 1 alive, 2 ended */
+  char name[16];       /* NUL-padded */
+  uint64_t start_mono_ns, end_mono_ns;
+  uint64_t in_call_since_ns; /* CLOCK_MONOTONIC; 0 = not in a catalogued call */
+  uint32_t in_call;          /* calls index + 1 while in one */
+  uint32_t in_site;          /* sites index + 1 where known */
+  uint64_t allowed;          /* calls let through under `allow` */
+  uint64_t recorded;         /* calls recorded */
+  uint64_t reserved[5];
+};
+
+/* Prefix tree of stacks. Entry 0 is the root and stands for "no frame". A native node holds a
+ * return address (the address after the call). A Python node holds a code index and a line. */
+struct hostwait_record_frame {
+  uint64_t where;  /* native: absolute address; Python: code index << 32 | line */
+  uint32_t parent; /* the caller's frame; 0 = outermost */
+  uint32_t module; /* index into modules, HOSTWAIT_FRAME_NO_MODULE, or HOSTWAIT_FRAME_PYTHON */
+};
+enum { HOSTWAIT_FRAME_NO_MODULE = 0xffffffffu, HOSTWAIT_FRAME_PYTHON = 0xfffffffeu };
+
+struct hostwait_record_python_code {
+  uint32_t file, qualname; /* strings */
+  uint32_t first_line;
+  uint32_t flags;
+};
+
+/* A module at one stretch of addresses during one generation of the loader's list. */
+struct hostwait_record_module {
+  uint64_t start, end; /* mapped range, end exclusive */
+  uint64_t bias;       /* address - ELF virtual address */
+  uint32_t path;       /* string */
+  uint32_t generation; /* loader generation in which it was first seen */
+  uint32_t build_id_bytes;
+  uint8_t build_id[20];
+  uint32_t flags; /* bit 0: libcuda; bit 1: hostwait's own */
+  uint32_t reserved;
+};
+enum { HOSTWAIT_MODULE_DRIVER = 1u << 0, HOSTWAIT_MODULE_OWN = 1u << 1 };
+
+struct hostwait_record_counters {
+  uint32_t thread; /* index into threads */
+  uint32_t site;   /* index into sites; HOSTWAIT_COUNTERS_FREE: this entry is unused */
+  uint64_t calls;
+  uint64_t waited, latent;
+  uint32_t refused, held; /* saturating */
+  uint64_t violations;
+  uint64_t total_ns, max_ns; /* time inside the driver's function */
+};
+#define HOSTWAIT_COUNTERS_FREE 0xffffffffu
+
+/* Bucket i counts calls with floor(log2(max(ns, 1))) == i; the last one takes the rest.
+ * Saturating. */
+struct hostwait_record_histogram {
+  uint32_t bucket[32];
+};
+
+struct hostwait_record_range {
+  uint32_t path; /* string: "train_step/forward" */
+  uint32_t domain;
+};
+
+/* One entry, written by `hostwait set` into a live record and read by the program's threads. */
+struct hostwait_record_control {
+  uint32_t generation; /* increased last, after the other words */
+  uint32_t paused;     /* 1: record and refuse nothing */
+  uint64_t actions;    /* default action of kind i in bits 4i..4i+3; hostwait_action + 1, 0 = keep */
+  uint64_t reserved[6];
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HOSTWAIT_RECORD_H */

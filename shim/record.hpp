@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// The writer of the record (format: include/hostwait/record.h). No malloc, no lock that blocks, no
+// system call on the path of a known site.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "classify.hpp"
+#include "row.hpp"
+
+namespace hostwait::record {
+
+struct settings {
+  const char* output_dir;   // null: the live folder
+  std::uint32_t max_sites;  // beyond it: the "other" site
+  const char* options_text;  // HOSTWAIT_OPTIONS as given, for the header
+  bool config_error;
+};
+void configure(const settings&) noexcept;
+
+// Opens the record of this process at its first catalogued call. Cheap when open. False: nothing
+// can be recorded (then calls are only made). Notices fork and raw clone by itself
+// (MADV_WIPEONFORK word): a child starts from zero with its own file.
+bool ensure_open() noexcept;
+
+// Everything that makes two calls the same finding.
+struct site_key {
+  row_id row;
+  judgement verdict;
+  const std::uintptr_t* native;  // return addresses, innermost first
+  std::uint32_t native_depth;
+  std::uint32_t python;  // frame id from intern_python(), 0 = none
+  const char* label;     // "" = none; at most 63 bytes
+  std::uint32_t range;   // from intern_range(), 0 = none
+  bool in_capture;
+  // Not part of the identity; kept for the first call of the site:
+  std::uint64_t bytes, stream;
+};
+
+enum class outcome : std::uint8_t { counted, waited, latent, refused, held };
+
+struct observation {
+  outcome what;
+  bool violation;
+  std::uint64_t ns;
+};
+
+// The calling thread's part of the record; opaque to callers, one pointer in thread-local storage.
+struct thread_writer;
+
+// Registers the calling thread (on its first recorded call) and returns its writer; null when no
+// more threads can be told apart (then its calls go to the folded entry).
+thread_writer* this_thread() noexcept;
+
+// The thread's slot says which call it is in: a hang shows itself.
+void enter(thread_writer*, row_id row, std::uint64_t now_mono_ns) noexcept;
+void leave(thread_writer*) noexcept;
+
+void note(thread_writer*, const site_key&, const observation&) noexcept;
+
+// Totals over all threads, for hostwait_stats_get.
+struct totals {
+  std::uint64_t calls, waited, latent, refused, held, violations, waited_ns;
+};
+totals sum() noexcept;
+
+std::uint32_t intern_string(const char* text) noexcept;
+std::uint32_t intern_range(const char* path) noexcept;
+// One Python frame on top of `parent`; code from intern_python_code.
+std::uint32_t intern_python_code(const char* file, const char* qualname,
+                                 std::uint32_t first_line) noexcept;
+std::uint32_t intern_python(std::uint32_t parent, std::uint32_t code, std::uint32_t line) noexcept;
+
+// Live control words written by `hostwait set`; the writer of the header's coverage fields.
+const hostwait_record_control* control() noexcept;  // null before ensure_open()
+void set_driver(std::uint32_t version, const char* text) noexcept;
+void set_coverage(std::uint32_t routes, bool blind, const char* why, std::size_t why_bytes) noexcept;
+void count_mismatched_pop() noexcept;
+void count_allowed(thread_writer*, std::uint64_t calls) noexcept;
+
+// At exit: marks the record sealed. The data need no flush.
+void seal() noexcept;
+
+}  // namespace hostwait::record
