@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+# Builds the tests with a sanitizer and runs those that mean something under it.
+#   scripts/sanitize.sh address,undefined|thread
+# The preloaded library itself is never instrumented: it is loaded into foreign programs, and a
+# sanitizer's runtime must come first there. tests/preload and tests/routes run it under ASan
+# programs in the plain build.
+. "$(dirname "$0")/setup.sh"
+need_cuda_headers
+case ${1:-} in
+  address,undefined)
+    folder=build-asan
+    tests='^(unit|table|classify|policy|record|unwind|tools|sim|cai)\.'
+    ;;
+  thread)
+    folder=build-tsan
+    tests='^(policy|record|sim|cai)\.'
+    ;;
+  *) fail "give address,undefined or thread" ;;
+esac
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0:detect_stack_use_after_return=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+configure "$folder" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOSTWAIT_SANITIZE="$1" -DHOSTWAIT_WERROR=ON \
+  -DHOSTWAIT_PYTHON="$venv/bin/python"
+ninja -C "$folder" -j "$jobs"
+ctest --test-dir "$folder" -R "$tests" -LE 'gpu|nosanitize' --output-on-failure --no-tests=error \
+  --timeout 300 -j "$jobs" </dev/null
