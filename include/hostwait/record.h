@@ -197,7 +197,8 @@ struct hostwait_record_frame {
   uint32_t parent; /* the caller's frame; 0 = outermost */
   uint32_t module; /* index into modules, HOSTWAIT_FRAME_NO_MODULE, or HOSTWAIT_FRAME_PYTHON */
 };
-enum { HOSTWAIT_FRAME_NO_MODULE = 0xffffffffu, HOSTWAIT_FRAME_PYTHON = 0xfffffffeu };
+#define HOSTWAIT_FRAME_NO_MODULE 0xffffffffu
+#define HOSTWAIT_FRAME_PYTHON 0xfffffffeu
 
 struct hostwait_record_python_code {
   uint32_t file, qualname; /* strings */

@@ -8,7 +8,7 @@ set(count 0)
 macro(compile_header header compiler extension standard)
   string(MAKE_C_IDENTIFIER "${header}_${standard}_${ARGN}" name)
   set(source ${WORK}/${name}.${extension})
-  file(WRITE ${source} "#include <${header}>\n#include <${header}>\n")
+  file(WRITE ${source} "#include <${header}>\n#include <${header}>\ntypedef int not_empty;\n")
   execute_process(
     COMMAND ${compiler} -std=${standard} -Wall -Wextra -pedantic -Werror ${ARGN} -I${INCLUDE}
             -isystem ${CUDA_INCLUDE} ${python_flags} -fsyntax-only ${source}
