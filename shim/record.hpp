@@ -78,6 +78,8 @@ const hostwait_record_control* control() noexcept;  // null before ensure_open()
 void set_driver(std::uint32_t version, const char* text) noexcept;
 void set_coverage(std::uint32_t routes, bool blind, const char* why, std::size_t why_bytes) noexcept;
 void count_mismatched_pop() noexcept;
+// hostwait_step (steady = false) and hostwait_steady: one entry of section `steps` each, bounded.
+void step(bool steady) noexcept;
 void count_allowed(thread_writer*, std::uint64_t calls) noexcept;
 
 // At exit: marks the record sealed. The data need no flush.

@@ -19,6 +19,15 @@ inline constexpr unsigned max_copies = 4;
 // copy is known and for symbols that it does not export. Lock-free; works before constructors.
 void* real(row_id row, unsigned copy) noexcept;
 
+// Driver functions that the shim itself calls and that are no rows. Null where absent.
+enum class helper_id : std::uint8_t {
+  pointer_attributes,   // cuPointerGetAttributes
+  stream_is_capturing,  // cuStreamIsCapturing
+  driver_version,       // cuDriverGetVersion
+  count
+};
+void* helper(helper_id what, unsigned copy) noexcept;
+
 // A symbol of libc or of the dynamic loader (dlsym, dlopen, pthread_...), found by our own ELF
 // look-up: once dlvsym is interposed, even a versioned reference binds to ourselves. Null if absent.
 void* libc_symbol(const char* name) noexcept;

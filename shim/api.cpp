@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// The exported table behind include/hostwait/hostwait.h, and the library's start and end.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "entry.hpp"
+#include "options.hpp"
+#include "record.hpp"
+#include "state.hpp"
+
+namespace {
+
+using namespace hostwait;
+
+int api_push(hostwait_action action, std::uint32_t kinds, const char* label, int process) {
+  return state::push(action, kinds, label, process != 0);
+}
+
+int api_pop(int token, int process) {
+  return state::pop(token, process != 0);
+}
+
+int api_set_callback(hostwait_callback callback, void* user) {
+  return entry::set_callback(callback, user);
+}
+
+void api_step() {
+  record::step(false);
+}
+void api_steady() {
+  record::step(true);
+}
+
+int api_stats_get(hostwait_stats* out) {
+  if (out == nullptr || out->size < sizeof(std::uint32_t)) return HOSTWAIT_INVALID;
+  const record::totals sums = record::sum();
+  hostwait_stats stats = {};
+  stats.calls = sums.calls;
+  stats.waited = sums.waited;
+  stats.latent = sums.latent;
+  stats.refused = sums.refused;
+  stats.held = sums.held;
+  stats.violations = sums.violations;
+  stats.waited_ns = sums.waited_ns;
+  stats.allowed = state::tls.allowed;
+  stats.mismatched_pops = state::mismatched_pops();
+  stats.size = out->size < sizeof stats ? out->size : sizeof stats;
+  std::memcpy(out, &stats, stats.size);
+  return 0;
+}
+
+int api_last_refused(hostwait_finding* out) {
+  return entry::last_refused(out);
+}
+
+int api_set_paused(int paused) {
+  state::set_paused(paused != 0);
+  return 0;
+}
+
+constexpr hostwait_api_table table = {
+    sizeof(hostwait_api_table),
+    HOSTWAIT_VERSION_MAJOR * 10000 + HOSTWAIT_VERSION_MINOR * 100 + HOSTWAIT_VERSION_PATCH,
+    api_push,
+    api_pop,
+    api_set_callback,
+    api_step,
+    api_steady,
+    api_stats_get,
+    api_last_refused,
+    api_set_paused};
+
+__attribute__((constructor)) void start() {
+  const int saved = errno;
+  state::remember_stderr();
+  if (state::settings().help) {
+    char text[4096];
+    describe_options(text, sizeof text);
+    state::say(text);
+  }
+  errno = saved;
+}
+
+__attribute__((destructor)) void end() {
+  const int saved = errno;
+  record::seal();
+  errno = saved;
+}
+
+}  // namespace
+
+extern "C" {
+__attribute__((visibility("default"))) extern const hostwait_api_table* const hostwait_api;
+const hostwait_api_table* const hostwait_api = &table;
+}

@@ -1,0 +1,1 @@
+list(APPEND hostwait_core_sources policy.cpp options.cpp)
