@@ -1,0 +1,2 @@
+hostwait_add_catch_test(NAME policy.decisions SOURCES policy_test.cpp LIBRARIES hostwait_shim_core)
+hostwait_add_catch_test(NAME policy.options SOURCES options_test.cpp LIBRARIES hostwait_shim_core)
