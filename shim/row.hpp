@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "hostwait/record.h"
 
@@ -22,7 +23,7 @@ enum row_id : std::uint16_t {
   row_count
 };
 
-// How classify() judges a row: the names of the rules stand in classify.hpp.
+// How classify() judges a row: rules.hpp.
 enum class rule_id : std::uint8_t;
 
 struct row_info {
@@ -33,5 +34,17 @@ struct row_info {
 };
 
 extern const row_info rows[row_count];
+
+// Whether the null stream means the calling thread's own default stream: the forms with a stream
+// argument end in _ptsz, those with an implied stream in _ptds.
+inline constexpr bool per_thread_rows[row_count] = {
+#define HW_ROW(symbol, type, kind, rule, roles) \
+  std::string_view(#symbol).ends_with("_ptsz") || std::string_view(#symbol).ends_with("_ptds"),
+#include "calls.def"
+#undef HW_ROW
+};
+constexpr bool row_is_per_thread(row_id row) noexcept {
+  return per_thread_rows[row];
+}
 
 }  // namespace hostwait
