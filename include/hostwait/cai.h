@@ -48,7 +48,7 @@ extern "C" {
   X(VERSION_TOO_NEW) X(MASK_SHAPE) X(MASK_TYPE) X(MASK_UNSUPPORTED) X(MASK_NESTED)              \
   X(MASK_DEVICE) X(STREAM_ZERO) X(STREAM_RANGE) X(STREAM_CPU) X(ENV) X(DEVICE_MISMATCH)         \
   X(DEVICE) X(FORKED) X(CAPTURE_BOUNDARY) X(CAPTURE_LEGACY) X(CAPTURE_HOST_SYNC)                \
-  X(CAPTURE_INVALIDATED) X(CAPTURE_EXPORT) X(PTDS_THREAD) X(PENDING) X(OWNER) X(CONSUMED)       \
+  X(CAPTURE_INVALIDATED) X(PTDS_THREAD) X(PENDING) X(STREAM_OWNER) X(CONSUMED)                  \
   X(RELEASED) X(RESERVED) X(NO_DRIVER) X(DRIVER) X(CALLBACK) X(NO_MEMORY) X(INVALID)
 /* clang-format on */
 
@@ -67,7 +67,7 @@ typedef struct {
   int32_t index;  /* of the offending dimension, descr field or data entry; -1 none */
   int32_t array;  /* number in the batch given to acquire & co.; -1 none */
   int32_t reserved;
-  const char* key; /* static: "shape", "stream", …; "mask.shape" inside a mask; "" for none */
+  const char* key; /* static: "shape", "stream", …; "mask" for all inside a mask; "" none */
   char text[160];  /* one sentence, for people */
 } hostwait_cai_error;
 
@@ -357,6 +357,10 @@ HOSTWAIT_CAI_API int hostwait_cai_describe(const char* typestr, uint64_t ptr, ui
 /* Byte range relative to ptr: what validate stored, recomputed with overflow checks. */
 HOSTWAIT_CAI_API int hostwait_cai_extent(const hostwait_cai_desc*, int64_t* lo, int64_t* hi);
 
+/* Strides in elements; ERR_STRIDE_NOT_MULTIPLE where that is not possible. `out` has ndim items. */
+HOSTWAIT_CAI_API int hostwait_cai_element_strides(const hostwait_cai_desc*, int64_t* out,
+                                                  hostwait_cai_error*);
+
 /* Writes the typestr with a NUL; returns its length, 0 if `room` does not suffice (24 does). */
 HOSTWAIT_CAI_API size_t hostwait_cai_typestr(const hostwait_cai_desc*, char* out, size_t room);
 
@@ -441,6 +445,7 @@ typedef struct {
   uint32_t count;
   uint32_t thread; /* kernel thread id of acquire */
   uint64_t consumer, context;
+  uint64_t done; /* event of the first poll of a stream ticket */
   hostwait_cai_edge edge[4];
   hostwait_cai_edge* more; /* beyond four */
 } hostwait_cai_ticket;
@@ -503,7 +508,7 @@ typedef struct {
   int32_t reserved;
   const hostwait_cai_stream* pending; /* streams with work on the array, none left out */
   size_t pending_count;
-  hostwait_cai_stream chosen; /* to be exported; value 0: pending[0], or None without any */
+  hostwait_cai_stream chosen; /* to be exported (unless EXPORT_NONE) */
   void* stream_owner;         /* not NULL: what keeps the stream alive (else EXPORT_KEPT) */
 } hostwait_cai_export;
 
@@ -618,7 +623,7 @@ typedef struct {
   uint64_t polls;
   uint64_t opt_outs, opt_outs_pending; /* arrays not ordered by request; … with work pending */
   uint64_t legacy_producer_current, legacy_via_dlpack, legacy_join, legacy_device, legacy_none;
-  uint64_t capture_refused, capture_assumed, back_skipped;
+  uint64_t capture_refused, capture_assumed, back_edges_skipped;
   uint64_t events_created, retired, drained;
 } hostwait_cai_stats;
 
