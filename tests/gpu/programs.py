@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+"""Builds the programs of the proofs with nvcc and g++, all at once."""
+
+import concurrent.futures
+import glob
+import os
+import pathlib
+import shutil
+import sys
+import sysconfig
+
+from harness import REPO
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# How the one route program is built: name -> (nvcc options before, after the source).
+ROUTES = {
+    "static": (["-cudart", "static"], []),
+    "shared": (["-cudart", "shared"], []),
+    "per_thread": (["-default-stream", "per-thread", "-x", "cu"], []),
+    "linked": (["-cudart", "none", "-DHOSTWAIT_ROUTE_DRIVER"], ["-lcuda"]),
+    "dlopen": (["-cudart", "none", "-DHOSTWAIT_ROUTE_DLOPEN"], ["-ldl"]),
+}
+
+
+def toolkit():
+    """The folder of nvcc's toolkit, or None."""
+    for name in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        if name and (pathlib.Path(name) / "bin" / "nvcc").exists():
+            return pathlib.Path(name)
+    found = shutil.which("nvcc")
+    return pathlib.Path(found).resolve().parent.parent if found else None
+
+
+def find_file(*patterns):
+    """The first file that one of the patterns names, in the toolkit or in Python's CUDA wheels."""
+    roots = [root for root in (toolkit(), ) if root]
+    places = sysconfig.get_paths()
+    roots += [pathlib.Path(folder) for folder in
+              sorted({places["purelib"], places["platlib"], *sys.path}) if folder]
+    for root in roots:
+        for pattern in patterns:
+            hits = sorted(glob.glob(str(root / pattern)))
+            if hits:
+                return pathlib.Path(hits[0])
+    return None
+
+
+def cupti():
+    """(include folder, library file) of CUPTI, or None."""
+    header = find_file("include/cupti.h", "extras/CUPTI/include/cupti.h",
+                       "targets/*/include/cupti.h", "nvidia/cu13/include/cupti.h",
+                       "nvidia/cuda_cupti/include/cupti.h")
+    library = find_file("lib64/libcupti.so*", "extras/CUPTI/lib64/libcupti.so*",
+                        "targets/*/lib/libcupti.so*", "nvidia/cu13/lib/libcupti.so*",
+                        "nvidia/cuda_cupti/lib/libcupti.so*")
+    return (header.parent, library) if header and library else None
+
+
+def commands(session):
+    """{program file: command}."""
+    root = toolkit()
+    nvcc = root / "bin" / "nvcc"
+    common = [str(nvcc), "-std=c++20", "-O2", "-g", f"-I{REPO / 'include'}"]
+    if os.environ.get("HOSTWAIT_GPU_ARCH", "native") != "none":
+        arch = [f"-arch={os.environ.get('HOSTWAIT_GPU_ARCH', 'native')}"]
+    else:
+        arch = []
+    stubs = find_file("lib64/stubs/libcuda.so", "targets/*/lib/stubs/libcuda.so")
+    made = {}
+    for name, (before, after) in ROUTES.items():
+        if "-lcuda" in after and stubs:
+            after = [f"-L{stubs.parent}", *after]
+        made[f"routes_{name}"] = [*common, *before, str(HERE / "routes" / "routes.cpp"), *after]
+    libraries = [f"-L{lib.parent}" for lib in
+                 [find_file("lib64/libcublas.so", "targets/*/lib/libcublas.so")] if lib]
+    made["libraries"] = [*common, *arch, str(HERE / "libraries" / "libraries.cu"), *libraries,
+                         "-lcublas", "-lcusolver"]
+    if cupti():
+        include, library = cupti()
+        made["libcupti_count.so"] = [
+            "g++", "-std=c++20", "-O2", "-g", "-fPIC", "-shared", "-Wall", "-Wextra",
+            f"-I{include}", f"-I{root / 'include'}",
+            str(HERE / "cupti_count" / "cupti_count.cpp"), str(library),
+            f"-Wl,-rpath,{library.parent}", "-ldl", "-lpthread"]
+    return {file: [*command, "-o", str(session.build / file)] for file, command in made.items()}
+
+
+def build(session):
+    """Builds what is not there yet or older than its sources. One check per program."""
+    if toolkit() is None:
+        session.skip("build", "no nvcc on this machine")
+        return
+    if cupti() is None:
+        session.skip("build.libcupti_count.so", "no CUPTI header or library on this machine")
+    newest = max(path.stat().st_mtime for path in HERE.rglob("*.[ch]*"))
+    wanted = {file: command for file, command in commands(session).items()
+              if not (session.build / file).exists()
+              or (session.build / file).stat().st_mtime < newest}
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        runs = {file: pool.submit(session.run, command) for file, command in wanted.items()}
+    for file, future in runs.items():
+        ran = future.result()
+        session.check(f"build.{file}", ran.status == 0, "" if ran.status == 0 else ran.err[-400:])

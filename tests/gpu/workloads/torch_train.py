@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+"""A PyTorch training loop that logs its loss: torch_train.py [STEPS [ROUNDS]]. Prints a digest of all
+losses, and the time of each round of STEPS steps. With the preloaded library and PAUSE=1, every
+second round runs with recording paused: what the library costs, without two processes' noise."""
+
+import os
+import sys
+import time
+
+try:
+    import numpy as np
+    import torch
+except ImportError as missing:
+    print(missing)
+    sys.exit(77)
+if not torch.cuda.is_available():
+    print("no CUDA device for PyTorch")
+    sys.exit(77)
+
+import hostwait_ctypes as hostwait
+from common import digest
+
+
+def train(model, optimizer, inputs, targets, steps, losses):
+    for step in range(steps):
+        batch = step % len(inputs)
+        optimizer.zero_grad(set_to_none=True)
+        loss = torch.nn.functional.mse_loss(model(inputs[batch]), targets[batch])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+
+
+def main():
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    pause = os.environ.get("PAUSE") == "1" and hostwait.present()
+    torch.manual_seed(7)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024), torch.nn.ReLU(),
+        torch.nn.Linear(1024, 1)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+    inputs = torch.randn(8, 256, 512, device="cuda")
+    targets = torch.randn(8, 256, 1, device="cuda")
+    losses = []
+    train(model, optimizer, inputs, targets, 50, losses)  # warm-up
+    for number in range(rounds):
+        if pause:
+            hostwait.table.set_paused(number % 2)
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        train(model, optimizer, inputs, targets, steps, losses)
+        torch.cuda.synchronize()
+        print(f"seconds {time.perf_counter() - start:.6f} {'paused' if pause and number % 2 else ''}")
+    print(f"losses {digest(np.array(losses))}")
+
+
+if __name__ == "__main__":
+    main()
