@@ -46,8 +46,8 @@ void note_state(row_id row, const call_facts&, int result) noexcept;
 
 std::uint64_t now_ns() noexcept;
 
-// The caller's registers at the wrapper's return, from the wrapper's own frame (which keeps a frame
-// pointer: these files are compiled with -fno-omit-frame-pointer).
+// The caller's registers at the wrapper's return, from the wrapper's own frame address:
+// __builtin_frame_address(0) makes the compiler keep a frame pointer in that function.
 inline unwind::registers caller_of(const void* frame) noexcept {
   const auto* words = static_cast<const std::uintptr_t*>(frame);
   return {words[1], reinterpret_cast<std::uintptr_t>(words + 2), words[0]};

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // The functions that programs call instead of the driver's: one per row and copy of libcuda.
+// signatures.hpp first: it decides how cuda.h declares the versions.
+// clang-format off
+#include "signatures.hpp"
+// clang-format on
 #include "entry.hpp"
 #include "resolve.hpp"
 #include "roles.hpp"
-#include "signatures.hpp"
 
 namespace hostwait::entry {
 
@@ -92,7 +95,7 @@ struct wrap<Row, Copy, Roles, CUresult(A...)> {
   }
 };
 
-#define HW_ROW(symbol, type, kind, rule, shape)                                    \
+#define HW_ROW(symbol, form, kind, rule, shape)                                    \
   {reinterpret_cast<void*>(                                                        \
        &wrap<row_##symbol, 0, roles::shape, signature<row_##symbol>::type>::call), \
    reinterpret_cast<void*>(                                                        \

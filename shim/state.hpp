@@ -32,11 +32,11 @@ struct thread_block {
   std::uint32_t poll_count;
 };
 
-// Hidden visibility lets the compiler use the initial-exec model without a PLT call.
-extern __thread thread_block tls __attribute__((tls_model("initial-exec")));
+// Declared hidden, so that the wrappers' fast path reaches both without the GOT.
+extern __thread thread_block tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 // Moves whenever any thread's cached decision may be out of date. Starts at 1.
-extern std::atomic<std::uint32_t> policy_epoch;
+extern std::atomic<std::uint32_t> policy_epoch __attribute__((visibility("hidden")));
 
 // Options of this process; parsed at first use from HOSTWAIT_OPTIONS. Lock-free: concurrent first
 // users parse the same text into the same values and one of them publishes.
