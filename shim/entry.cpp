@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "python_site.hpp"
 #include "resolve.hpp"
 
 namespace hostwait::entry {
@@ -160,7 +161,7 @@ void record_call(call_context& call, record::outcome what, bool violation,
   key.verdict = call.verdict;
   key.native = frames;
   key.native_depth = limit == 0 ? 0 : unwind::capture(call.caller, frames, limit);
-  key.python = 0;
+  key.python = set.pystacks == 0 ? 0 : python::record_stack(set.pystacks);
   key.label = label;
   key.range = 0;
   key.in_capture = call.in_capture;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// Interning of Python stacks, with a cache over the raw addresses.
+#include "python_site.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "python_stack.hpp"
+#include "record.hpp"
+
+namespace hostwait::python {
+
+namespace {
+
+constexpr unsigned max_frames = 64;
+
+// Direct-mapped. `value` repeats 32 bits of a second hash beside the frame id, so that a reader
+// that meets a writer half-way sees a mismatch, not a wrong stack.
+struct entry {
+  std::atomic<std::uint64_t> key;
+  std::atomic<std::uint64_t> value;
+};
+constexpr std::size_t entries = 4096;
+
+std::atomic<entry*> the_cache{nullptr};
+
+// Wiped in a forked child, whose record numbers its frames anew.
+entry* cache() noexcept {
+  entry* known = the_cache.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  void* memory = mmap(nullptr, sizeof(entry) * entries, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+  if (madvise(memory, sizeof(entry) * entries, MADV_WIPEONFORK) != 0) {
+    munmap(memory, sizeof(entry) * entries);
+    return nullptr;
+  }
+  if (!the_cache.compare_exchange_strong(known, static_cast<entry*>(memory)))
+    munmap(memory, sizeof(entry) * entries);
+  return the_cache.load(std::memory_order_acquire);
+}
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 29);
+}
+
+std::uint32_t intern(const raw_frame* frames, unsigned count) noexcept {
+  std::uint32_t node = 0;
+  for (unsigned i = count; i > 0; --i) {
+    frame_text text;
+    describe(frames[i - 1], text);
+    const std::uint32_t code =
+        record::intern_python_code(text.file, text.qualname, text.first_line);
+    node = record::intern_python(node, code, text.line);
+  }
+  return node;
+}
+
+}  // namespace
+
+std::uint32_t record_stack(unsigned limit) noexcept {
+  raw_frame frames[max_frames];
+  const unsigned count = capture(frames, limit < max_frames ? limit : max_frames);
+  if (count == 0) return 0;
+  std::uint64_t a = count, b = 0x1234567u;
+  for (unsigned i = 0; i < count; ++i) {
+    a = mix(mix(a, frames[i].code), frames[i].instruction);
+    b = mix(mix(b, frames[i].name ^ frames[i].code), frames[i].line_table ^ frames[i].instruction);
+  }
+  entry* table = cache();
+  if (table == nullptr) return intern(frames, count);
+  entry& slot = table[a % entries];
+  const std::uint64_t check = b << 32;
+  const std::uint64_t value = slot.value.load(std::memory_order_acquire);
+  if (slot.key.load(std::memory_order_relaxed) == a && (value & ~0xffffffffull) == check &&
+      static_cast<std::uint32_t>(value) != 0)
+    return static_cast<std::uint32_t>(value);
+  const std::uint32_t node = intern(frames, count);
+  if (node != 0) {
+    slot.key.store(a, std::memory_order_relaxed);
+    slot.value.store(check | node, std::memory_order_release);
+  }
+  return node;
+}
+
+}  // namespace hostwait::python

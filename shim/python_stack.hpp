@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// Python frames of the calling thread, read from CPython's own structures: without the GIL (PyTorch
+// releases it around waits), without running Python code or allocating Python objects, without
+// linking Python. The frames of the calling thread cannot change while it is inside a call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hostwait::python {
+
+// One frame as it stands in the interpreter. `code` and `instruction` are addresses; the two
+// further words guard against reuse of the address of a code object that has died.
+struct raw_frame {
+  std::uintptr_t code, instruction;
+  std::uintptr_t name;        // address of the qualified name's object
+  std::uintptr_t line_table;  // address of the location table's object
+};
+
+// Innermost first. 0 where the thread has no Python frames, where Python is not in the process, is
+// starting or finalizing, or is of a version or build whose layout is not known.
+unsigned capture(raw_frame* out, unsigned limit) noexcept;
+
+// What a frame says of itself; the texts are UTF-8, cut to their buffers.
+struct frame_text {
+  char file[512];
+  char qualname[256];
+  std::uint32_t first_line, line;  // line 0: the table knows none
+};
+void describe(const raw_frame& frame, frame_text& out) noexcept;
+
+// "" while everything is understood; else one note for the report's head.
+const char* note() noexcept;
+
+// Line of the instruction at byte offset `offset`, from a location table of CPython 3.11 and later
+// (Objects/locations.md of CPython describes the format). 0 where it has none.
+std::uint32_t line_at(const unsigned char* table, std::size_t table_bytes, std::uint32_t first_line,
+                      std::size_t offset) noexcept;
+
+}  // namespace hostwait::python
