@@ -12,13 +12,22 @@
 
 namespace hostwait::record {
 
+inline constexpr std::uint32_t default_max_sites = 65536;
+
 struct settings {
-  const char* output_dir;   // null: the live folder
-  std::uint32_t max_sites;  // beyond it: the "other" site
+  const char* output_dir;    // null: the live folder
+  std::uint32_t max_sites;   // beyond it: the "other" site; 0: default_max_sites
   const char* options_text;  // HOSTWAIT_OPTIONS as given, for the header
   bool config_error;
 };
+// The texts must stay where they are. Also the start-up that say_line() speaks of.
 void configure(const settings&) noexcept;
+
+// Keeps in mind which file descriptor 2 is; the first call decides.
+void remember_stderr() noexcept;
+// One line on stderr ("hostwait: " before it, a newline after it, in one write), only while
+// descriptor 2 is still the file of start-up: a daemon's own descriptor 2 is not ours to write to.
+bool say_line(const char* line) noexcept;
 
 // Opens the record of this process at its first catalogued call. Cheap when open. False: nothing
 // can be recorded (then calls are only made). Notices fork and raw clone by itself
@@ -76,7 +85,8 @@ std::uint32_t intern_python(std::uint32_t parent, std::uint32_t code, std::uint3
 // Live control words written by `hostwait set`; the writer of the header's coverage fields.
 const hostwait_record_control* control() noexcept;  // null before ensure_open()
 void set_driver(std::uint32_t version, const char* text) noexcept;
-void set_coverage(std::uint32_t routes, bool blind, const char* why, std::size_t why_bytes) noexcept;
+void set_coverage(std::uint32_t routes, bool blind, const char* why,
+                  std::size_t why_bytes) noexcept;
 void count_mismatched_pop() noexcept;
 // hostwait_step (steady = false) and hostwait_steady: one entry of section `steps` each, bounded.
 void step(bool steady) noexcept;

@@ -148,7 +148,9 @@ struct hostwait_record_header {
   char driver_text[32];  /* "580.159.03", NUL-padded, where it is known */
   char routes[96];       /* comma list, NUL-padded: "dlsym, cuGetProcAddress" */
   char why_blind[256];   /* lines joined by '\n', NUL-padded */
-  uint64_t reserved[16];
+  uint64_t fold_sequence; /* odd while an ended thread's counters move to thread 0: a reader that
+                             wants exact sums reads it before and after, and again if it moved */
+  uint64_t reserved[15];
   uint32_t extent_count;
   uint32_t max_extents;
   struct hostwait_record_extent extents[HOSTWAIT_RECORD_MAX_EXTENTS];
@@ -221,7 +223,7 @@ enum { HOSTWAIT_MODULE_DRIVER = 1u << 0, HOSTWAIT_MODULE_OWN = 1u << 1 };
 
 struct hostwait_record_counters {
   uint32_t thread; /* index into threads */
-  uint32_t site;   /* index into sites; HOSTWAIT_COUNTERS_FREE: this entry is unused */
+  uint32_t site;   /* index into sites; HOSTWAIT_COUNTERS_FREE: this entry is unused (all zeros) */
   uint64_t calls;
   uint64_t waited, latent;
   uint32_t refused, held; /* saturating */
@@ -240,6 +242,16 @@ struct hostwait_record_range {
   uint32_t path; /* string: "train_step/forward" */
   uint32_t domain;
 };
+
+/* hostwait_step and hostwait_steady, in order. Past the section's limit the last entry is written
+ * again, so that its number stays the number of steps so far. */
+struct hostwait_record_step {
+  uint64_t mono_ns;
+  uint32_t number; /* steps ended so far, this one included */
+  uint16_t thread; /* index into threads */
+  uint16_t flags;
+};
+enum { HOSTWAIT_STEP_STEADY = 1u << 0 }; /* not a step: the end of warm-up */
 
 /* One entry, written by `hostwait set` into a live record and read by the program's threads. */
 struct hostwait_record_control {

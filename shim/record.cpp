@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// The writer of the record: the call that a thread is in, counting a call, totals.
+#include "record.hpp"
+
+#include <cstring>
+
+#include "record_threads.hpp"
+#include "resolve.hpp"
+
+namespace hostwait::record {
+
+namespace {
+
+constinit std::atomic<std::uint32_t> max_sites_{default_max_sites};
+constinit number_table sites_{false};
+
+std::uint64_t word_of(const judgement& v) noexcept {
+  return static_cast<std::uint64_t>(v.verdict) | static_cast<std::uint64_t>(v.reason) << 8 |
+         static_cast<std::uint64_t>(v.direction) << 16 |
+         static_cast<std::uint64_t>(v.source & 15) << 24 |
+         static_cast<std::uint64_t>(v.destination & 15) << 28;
+}
+
+std::size_t label_size(const char* label) noexcept {
+  return label == nullptr ? 0 : strnlen(label, 63);
+}
+
+hash128 identity_of(const site_key& key) noexcept {
+  hash128 hash;
+  hash.add(word_of(key.verdict) | static_cast<std::uint64_t>(key.row) << 32 |
+           static_cast<std::uint64_t>(key.in_capture) << 48);
+  hash.add(static_cast<std::uint64_t>(key.range) << 32 | key.python);
+  for (std::uint32_t i = 0; i < key.native_depth; ++i) hash.add(key.native[i]);
+  std::size_t size = label_size(key.label);
+  if (size != 0) hash.add(hash_of(key.label, size));
+  hash.add(key.native_depth);
+  return hash;
+}
+
+// The innermost frame's number. Only looks where the table of sites is full: a site that cannot be
+// had must not leave its frames behind. absent: not known.
+std::uint32_t native_frame(const site_key& key, bool only_look) noexcept {
+  std::uint32_t generation = resolve::loader_generation();
+  std::uint32_t frame = 0;
+  for (std::uint32_t i = key.native_depth; i-- != 0;) {
+    std::uint32_t module = module_of(key.native[i] - 1, generation);
+    if (only_look) {
+      frame = known_frame(frame, key.native[i], module);
+      if (frame == number_table::absent) return frame;
+    } else {
+      frame = frame_number(frame, key.native[i], module);
+    }
+  }
+  return frame;
+}
+
+std::uint32_t site_number(std::uint32_t thread, const site_key& key) noexcept {
+  std::uint32_t count = sections_.of(HOSTWAIT_SECTION_SITES).count();
+  bool full = count - 1 >= max_sites_.load(std::memory_order_relaxed);
+  std::uint32_t native = native_frame(key, full);
+  std::uint32_t call = call_number(key.row);
+  std::uint32_t label = text_number(key.label, label_size(key.label));
+  if (native != number_table::absent && call != 0) {
+    std::uint64_t hash = hash_of(
+        word_of(key.verdict) | static_cast<std::uint64_t>(call) << 32,
+        static_cast<std::uint64_t>(native) << 32 | key.python,
+        static_cast<std::uint64_t>(label) << 32 | key.range << 1 | (key.in_capture ? 1u : 0u));
+    std::uint32_t known = sites_.find(hash);
+    if (known != number_table::absent) return known;
+    hostwait_record_site* site = nullptr;
+    if (!full && sites_.reserve())
+      site = static_cast<hostwait_record_site*>(sections_.next(HOSTWAIT_SECTION_SITES));
+    if (site != nullptr) {
+      site->call = call - 1;
+      site->verdict = static_cast<std::uint8_t>(key.verdict.verdict);
+      site->reason = static_cast<std::uint8_t>(key.verdict.reason);
+      site->direction = static_cast<std::uint8_t>(key.verdict.direction);
+      site->memory = static_cast<std::uint8_t>(key.verdict.source | (key.verdict.destination << 4));
+      site->native = native;
+      site->python = key.python;
+      site->label = label;
+      site->range = key.range;
+      site->first_thread = thread;
+      site->flags = key.in_capture ? std::uint32_t{HOSTWAIT_SITE_IN_CAPTURE} : 0;
+      site->first_mono_ns = now_ns();
+      site->bytes = key.bytes;
+      site->stream = key.stream;
+      std::uint32_t number = sections_.publish_next(HOSTWAIT_SECTION_SITES);
+      sites_.insert(hash, number);
+      return number;
+    }
+  }
+  mark(HOSTWAIT_RECORD_FULL);
+  add_shared(sections_.header()->dropped_sites, 1u);
+  return other_site;
+}
+
+void note_first_sight(thread_writer* w, const site_key& key, const hash128& hash,
+                      const observation& seen) noexcept {
+  slow_path inside(page());
+  if (!inside) {
+    add_shared(sections_.header()->unseen_locks, std::uint64_t{1});
+    count(w->other, seen);
+    return;
+  }
+  std::uint32_t generation = resolve::loader_generation();
+  if (load(w->generation) != generation) {
+    // Addresses may mean other code now: every site of this thread is looked up anew.
+    w->sites.clear();
+    store(w->generation, generation);
+  }
+  tally to = w->other;
+  std::uint32_t site = site_number(w->index, key);
+  if (site != other_site) {
+    if (pair(w->index, site, to)) {
+      w->sites.insert(hash, to);
+    } else {
+      mark(HOSTWAIT_RECORD_FULL);
+    }
+  }
+  count(to, seen);
+}
+
+void note_unregistered(const site_key& key, const observation& seen) noexcept {
+  slow_path inside(page());
+  tally to = folded_other();
+  if (inside) {
+    std::uint32_t site = site_number(0, key);
+    if (site != other_site && !pair(0, site, to)) mark(HOSTWAIT_RECORD_FULL);
+  } else {
+    add_shared(sections_.header()->unseen_locks, std::uint64_t{1});
+  }
+  count_shared(to, seen);
+  add_shared(entry_at<hostwait_record_thread>(HOSTWAIT_SECTION_THREADS, 0)->recorded,
+             std::uint64_t{1});
+}
+
+// Whether `w` is the calling thread's writer in this process. It is not after a fork.
+bool own(const thread_writer* w) noexcept {
+  return w != nullptr && w == own_slot_.writer &&
+         own_slot_.epoch == epoch_.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void set_max_sites(std::uint32_t limit) noexcept {
+  max_sites_.store(limit != 0 ? limit : default_max_sites, std::memory_order_relaxed);
+}
+
+void forget_sites() noexcept {
+  sites_.forget();
+}
+
+void enter(thread_writer* w, row_id row, std::uint64_t now_mono_ns) noexcept {
+  if (!alive() || !own(w)) return;
+  std::uint32_t call = known_call(row);
+  if (call == 0) {
+    slow_path inside(page());
+    if (inside) call = call_number(row);
+  }
+  store(w->entry->in_call_since_ns, now_mono_ns);
+  publish(w->entry->in_call, call);
+}
+
+void leave(thread_writer* w) noexcept {
+  if (!alive() || !own(w)) return;
+  store(w->entry->in_call, 0u);
+  store(w->entry->in_call_since_ns, std::uint64_t{0});
+}
+
+void note(thread_writer* w, const site_key& key, const observation& seen) noexcept {
+  if (!alive()) return;
+  if (!own(w)) {
+    note_unregistered(key, seen);
+    return;
+  }
+  store(w->entry->recorded, load(w->entry->recorded) + 1);
+  hash128 hash = identity_of(key);
+  if (load(w->generation) == resolve::loader_generation()) {
+    if (const tally* known = w->sites.find(hash)) {
+      count(*known, seen);
+      return;
+    }
+  }
+  note_first_sight(w, key, hash, seen);
+}
+
+totals sum() noexcept {
+  totals all{};
+  if (!alive()) return all;
+  const std::uint64_t& sequence = sections_.header()->fold_sequence;
+  for (unsigned attempt = 0; attempt < 100; ++attempt) {
+    all = {};
+    std::uint64_t before = std::atomic_ref(const_cast<std::uint64_t&>(sequence)).load();
+    std::uint32_t count = sections_.of(HOSTWAIT_SECTION_COUNTERS).count();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      auto& c = *entry_at<hostwait_record_counters>(HOSTWAIT_SECTION_COUNTERS, i);
+      all.calls += load(c.calls);
+      all.waited += load(c.waited);
+      all.latent += load(c.latent);
+      all.refused += load(c.refused);
+      all.held += load(c.held);
+      all.violations += load(c.violations);
+      if (load(c.waited) != 0) all.waited_ns += load(c.total_ns);
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before % 2 == 0 && load(sequence) == before) break;
+  }
+  return all;
+}
+
+void count_allowed(thread_writer* w, std::uint64_t calls) noexcept {
+  if (!alive()) return;
+  if (own(w)) {
+    store(w->entry->allowed, load(w->entry->allowed) + calls);
+  } else {
+    add_shared(entry_at<hostwait_record_thread>(HOSTWAIT_SECTION_THREADS, 0)->allowed, calls);
+  }
+}
+
+}  // namespace hostwait::record

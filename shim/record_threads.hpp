@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// The threads of a record: slots, each thread's table of known sites, folding of ended threads.
+#pragma once
+
+#include "record.hpp"
+#include "record_store.hpp"
+
+namespace hostwait::record {
+
+// The two entries that a (thread, site) pair counts in.
+struct tally {
+  hostwait_record_counters* counters = nullptr;
+  hostwait_record_histogram* histogram = nullptr;
+};
+
+// A thread's known sites. Read and changed by its own thread only (changed under the lock, with
+// signals blocked, so that a handler on this thread finds it whole).
+class site_table {
+ public:
+  const tally* find(const hash128& key) const noexcept;
+  bool insert(const hash128& key, const tally& to) noexcept;
+  void clear() noexcept;      // keeps the room
+  void take_over() noexcept;  // a new thread in the slot: also gives outgrown tables back
+
+ private:
+  struct place {
+    std::uint64_t a, b;
+    tally to;
+  };
+  struct table {
+    std::size_t bytes;
+    table* outgrown;  // kept: a handler may have grown the table amid the find() it interrupted
+    std::uint64_t mask, used;
+    place places[1];
+  };
+  static void put(table*, const hash128&, const tally&) noexcept;
+  table* table_ = nullptr;
+};
+
+// Private, one per slot, and like the slot used again after its thread has ended.
+struct thread_writer {
+  hostwait_record_thread* entry;
+  std::uint32_t index;
+  std::uint32_t generation;  // of the loader, for which `sites` holds
+  tally other;
+  site_table sites;
+  std::uint32_t* owned;  // numbers of the counters entries of this slot, for folding
+  std::uint32_t owned_count, owned_room;
+};
+
+inline constexpr std::uint32_t max_threads = 4096;
+inline constexpr std::uint32_t other_site = 0;
+
+// Number of opens in this process and its ancestors: a writer found in thread-local storage is
+// valid only for the open that made it.
+extern std::atomic<std::uint32_t> epoch_;
+
+struct own_slot {
+  thread_writer* writer;
+  std::uint32_t epoch;
+};
+extern thread_local constinit own_slot own_slot_;
+
+// Under the lock. The counters of (thread, site); false where there is no room.
+bool pair(std::uint32_t thread, std::uint32_t site, tally& out) noexcept;
+void open_threads() noexcept;  // makes entry 0 and its counters of the "other" site
+const tally& folded_other() noexcept;
+void forget_threads() noexcept;  // in a forked child
+
+// Counters of the folded entry have many writers: atomic additions. All others have one.
+void count(const tally& to, const observation& seen) noexcept;
+void count_shared(const tally& to, const observation& seen) noexcept;
+
+std::uint64_t now_ns() noexcept;  // CLOCK_MONOTONIC
+
+void set_max_sites(std::uint32_t limit) noexcept;  // 0: default_max_sites
+void forget_sites() noexcept;                      // in a forked child
+
+}  // namespace hostwait::record
