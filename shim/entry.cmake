@@ -1,2 +1,2 @@
-list(APPEND hostwait_hook_sources entry.cpp entry_wrappers.cpp findings.cpp captures.cpp state.cpp api.cpp)
+list(APPEND hostwait_hook_sources entry.cpp entry_wrappers.cpp findings.cpp captures.cpp state.cpp api.cpp ranges.cpp nvtx.cpp)
 

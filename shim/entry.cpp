@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "python_site.hpp"
+#include "ranges.hpp"
 #include "resolve.hpp"
 
 namespace hostwait::entry {
@@ -163,7 +164,7 @@ void record_call(call_context& call, record::outcome what, bool violation,
   key.native_depth = limit == 0 ? 0 : unwind::capture(call.caller, frames, limit);
   key.python = set.pystacks == 0 ? 0 : python::record_stack(set.pystacks);
   key.label = label;
-  key.range = 0;
+  key.range = ranges::current();
   key.in_capture = call.in_capture;
   key.bytes = call.facts.bytes;
   key.stream = call.facts.has_stream ? call.facts.stream : 0;

@@ -60,7 +60,9 @@ void changed() noexcept {
 void release_frames(void*) noexcept {
   thread_block& t = tls;
   if (t.frames != nullptr) munmap(t.frames, sizeof(policy::frame_stack));
+  if (t.ranges != nullptr) munmap(t.ranges, sizeof(ranges::stack));
   t.frames = nullptr;
+  t.ranges = nullptr;
   t.epoch = 0;
   t.cleanup_registered = false;
 }
@@ -129,6 +131,9 @@ void refresh(thread_block& t) noexcept {
   settings();
   const std::uint32_t epoch = policy_epoch.load(std::memory_order_acquire);
   policy::action_set set = default_actions.load(std::memory_order_relaxed);
+  // Outside the named ranges the level is the built-in one.
+  const char* limits = settings().range;
+  if (limits[0] != '\0' && !ranges::inside(limits)) set = policy::all_log;
   const policy::action_set process = process_actions.load(std::memory_order_relaxed);
   if (process != policy::names_nothing && !excluded_by_name()) set = policy::lay_over(set, process);
   if (t.frames != nullptr) set = t.frames->over(set);

@@ -9,6 +9,7 @@
 
 #include "options.hpp"
 #include "policy.hpp"
+#include "ranges.hpp"
 #include "record.hpp"
 
 namespace hostwait::state {
@@ -22,6 +23,7 @@ struct thread_block {
   std::uint64_t allowed;   // calls let through without a record
   std::uint64_t allowed_published;
   policy::frame_stack* frames;  // null until the first push
+  ranges::stack* ranges;        // null until the first annotated range
   std::uint64_t refused_id;     // number of this thread's last refusal, 0 = none
   row_id refused_row;
   std::uint8_t refused_verdict;
