@@ -34,6 +34,10 @@ bool say_line(const char* line) noexcept;
 // (MADV_WIPEONFORK word): a child starts from zero with its own file.
 bool ensure_open() noexcept;
 
+// Number of the record in this process and its ancestors: what was interned under another number
+// means nothing.
+std::uint32_t epoch() noexcept;
+
 // Everything that makes two calls the same finding.
 struct site_key {
   row_id row;

@@ -292,4 +292,6 @@ void count_shared(const tally& to, const observation& seen) noexcept {
   add_shared(to.histogram->bucket[bucket_of(seen.ns)], 1u);
 }
 
+std::uint32_t epoch() noexcept { return epoch_.load(std::memory_order_relaxed); }
+
 }  // namespace hostwait::record
