@@ -75,11 +75,12 @@ constexpr hostwait_api_table table = {
 
 __attribute__((constructor)) void start() {
   const int saved = errno;
-  state::remember_stderr();
+  record::remember_stderr();
   if (state::settings().help) {
     char text[4096];
     describe_options(text, sizeof text);
-    state::say(text);
+    // Asked for by name: written whatever descriptor 2 is.
+    if (write(STDERR_FILENO, text, std::strlen(text)) < 0) errno = saved;
   }
   errno = saved;
 }

@@ -117,9 +117,10 @@ void update_header(unsigned copy) noexcept {
     described.store(now, std::memory_order_relaxed);
     describe_driver(copy);
     if (state::settings_error()[0] != '\0') {
-      state::say("hostwait: ");
-      state::say(state::settings_error());
-      state::say(" (defaults are used)\n");
+      char line[640];
+      std::strcpy(line, state::settings_error());
+      std::strcat(line, " (defaults are used)");
+      record::say_line(line);
     }
   }
   const std::uint32_t routes = resolve::routes_seen();
@@ -174,15 +175,14 @@ void record_call(call_context& call, record::outcome what, bool violation,
 [[noreturn]] void abort_for(const call_context& call) noexcept {
   char label[policy::label_bytes];
   state::copy_label(tls, label);
-  char text[256] = "hostwait: abort: ";
+  char text[256] = "abort: ";
   std::strcat(text, rows[call.row].symbol);
   std::strcat(text, " would wait for the GPU");
   if (label[0] != '\0') {
     std::strcat(text, "; label ");
     std::strcat(text, label);
   }
-  std::strcat(text, "\n");
-  state::say(text);
+  record::say_line(text);
   std::abort();
 }
 

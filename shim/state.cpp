@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -279,42 +278,6 @@ bool capturing(std::uint64_t stream) noexcept {
 
 std::uint32_t thread_id() noexcept {
   return static_cast<std::uint32_t>(syscall(SYS_gettid));
-}
-
-namespace {
-
-struct file_identity {
-  dev_t device;
-  ino_t inode;
-  bool known;
-};
-file_identity stderr_at_start;
-
-// The wrapper functions of stat moved in glibc 2.33; the system call did not.
-file_identity identity_of(int descriptor) noexcept {
-  struct stat now;
-  if (syscall(SYS_fstat, descriptor, &now) != 0) return {0, 0, false};
-  return {now.st_dev, now.st_ino, true};
-}
-
-}  // namespace
-
-void remember_stderr() noexcept {
-  stderr_at_start = identity_of(STDERR_FILENO);
-}
-
-void say(const char* text) noexcept {
-  const file_identity now = identity_of(STDERR_FILENO);
-  if (!now.known || !stderr_at_start.known || now.device != stderr_at_start.device ||
-      now.inode != stderr_at_start.inode)
-    return;
-  std::size_t left = std::strlen(text);
-  while (left > 0) {
-    const ssize_t n = write(STDERR_FILENO, text, left);
-    if (n <= 0) return;
-    text += n;
-    left -= static_cast<std::size_t>(n);
-  }
 }
 
 }  // namespace hostwait::state

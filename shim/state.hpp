@@ -81,9 +81,4 @@ void profiler_range(bool on) noexcept;
 // Kernel id of the calling thread; a system call.
 std::uint32_t thread_id() noexcept;
 
-// Writes one line to stderr, but only while it is the file that it was at start-up: a daemon may
-// have put a data file there.
-void remember_stderr() noexcept;
-void say(const char* text) noexcept;
-
 }  // namespace hostwait::state
