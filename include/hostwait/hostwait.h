@@ -101,6 +101,7 @@ typedef struct {
   int (*stats_get)(hostwait_stats *);
   int (*last_refused)(hostwait_finding *);
   int (*set_paused)(int paused);
+  int (*action_of)(uint32_t kind); /* may be NULL */
 } hostwait_api_table;
 
 static inline const hostwait_api_table *hostwait_api_get_(void) {
@@ -156,6 +157,14 @@ static inline int hostwait_pop_process(int token) {
 static inline int hostwait_set_callback(hostwait_callback callback, void *user) {
   const hostwait_api_table *api = hostwait_api_get_();
   return api ? api->set_callback(callback, user) : 0;
+}
+
+/* The hostwait_action that a call of this one kind would meet on this thread now, or
+ * HOSTWAIT_NOT_AVAILABLE where the shim is absent or too old to say. */
+static inline int hostwait_action_of(uint32_t kind) {
+  const hostwait_api_table *api = hostwait_api_get_();
+  return api && api->size >= sizeof *api && api->action_of ? api->action_of(kind)
+                                                           : HOSTWAIT_NOT_AVAILABLE;
 }
 
 /* Marks the end of a step; hostwait_steady marks the end of warm-up. */
