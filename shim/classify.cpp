@@ -149,6 +149,18 @@ ruling copy_async(const hostwait::query& q) {
   return nothing();
 }
 
+// Device pointers at both ends by signature, whether the call waits by name or not.
+ruling copy_device(const hostwait::query& q) {
+  if (q.now.capture_on_stream) return nothing();
+  const place a = place_of(q.facts.source, q.source);
+  const place b = place_of(q.facts.destination, q.destination);
+  return a == place::device && b == place::device ? nothing() : never_measured();
+}
+
+ruling copy_array(const hostwait::query& q) {
+  return q.now.capture_on_stream ? nothing() : never_measured();
+}
+
 ruling copy_peer(const hostwait::query& q) {
   const bool device_only =
       q.facts.source.as == declared::device && q.facts.destination.as == declared::device;
@@ -261,6 +273,8 @@ pointer_needs needs_of(rule_id rule, const call_facts& facts) noexcept {
   switch (rule) {
     case rule_id::copy_sync:  // a host end by signature decides alone
       if (array || is_host(facts.source) || is_host(facts.destination)) return {};
+      return {from, to};
+    case rule_id::copy_device:
       return {from, to};
     case rule_id::copy_async:
       if (array || (is_host(facts.source) && is_host(facts.destination))) return {};

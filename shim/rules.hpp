@@ -20,11 +20,15 @@
   HW_RULE(stream, "its stream", "", "documented")                                                 \
   HW_RULE(event, "the work before the event", "the event was never recorded", "documented")       \
   HW_RULE(query, "nothing", "always; in a capture it can invalidate the capture", "documented")   \
-  HW_RULE(copy_sync, "the null stream",                                                           \
-          "both ends are device memory (measured); arrays are unmeasured", "documented")          \
+  HW_RULE(copy_sync, "the null stream", "both ends are device memory; arrays are unmeasured",     \
+          "documented and measured")                                                              \
   HW_RULE(copy_async, "its stream: pageable destination, host to host, managed host end, "        \
           "pageable source over 2 MiB; up to 2 MiB it depends on the room left for staging",      \
           "pinned or device memory at both ends; a capturing stream", "documented and measured")  \
+  HW_RULE(copy_device, "nothing",                                                                 \
+          "always; managed or pinned memory behind a device pointer is unmeasured",               \
+          "documented and measured")                                                              \
+  HW_RULE(copy_array, "unknown", "a capturing stream", "unmeasured")                              \
   HW_RULE(copy_peer, "nothing, within one context", "always; between two contexts unmeasured",    \
           "measured")                                                                             \
   HW_RULE(copy_batch, "unknown", "a capturing stream", "unmeasured")                              \
@@ -40,7 +44,7 @@
           "the printf buffer; other limits are unmeasured", "measured")                           \
   HW_RULE(reset, "every stream of the context", "", "measured")                                   \
   HW_RULE(measured_none, "nothing", "always", "measured")                                         \
-  HW_RULE(enqueue, "its stream, when the queue is full (1,024 entries; fewer with inline copies)",  \
+  HW_RULE(enqueue, "its stream, when the queue is full (1,024 entries; fewer with inline copies)",\
           "room is left; a capturing stream", "measured")                                         \
   HW_RULE(launch, "as enqueue; its stream always under CUDA_LAUNCH_BLOCKING",                     \
           "room is left; a capturing stream", "measured")                                         \

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// The measured table is worth something as a test only if it notices wrong rules: each rule, and
+// each branch of the rules for memory, is flipped in turn, and at least one row must go wrong.
+#include <cstdio>
+
+#include "support/catch.hpp"
+#include "table_experiments.hpp"
+
+using namespace hostwait;
+using experiments::judge;
+using experiments::tally;
+
+namespace {
+
+const std::vector<experiments::experiment>& measured() {
+  static const auto all = experiments::read(HOSTWAIT_MEASURED_TABLE);
+  return all;
+}
+
+hostwait_verdict flipped(hostwait_verdict v) {
+  const bool waits =
+      v == HOSTWAIT_VERDICT_STREAM || v == HOSTWAIT_VERDICT_LEGACY || v == HOSTWAIT_VERDICT_CONTEXT;
+  return waits ? HOSTWAIT_VERDICT_NONE : HOSTWAIT_VERDICT_CONTEXT;
+}
+
+const char* name_of(rule_id rule) {
+  static const char* const names[] = {
+#define HW_RULE(name, waits, not_when, basis) #name,
+      HW_RULES
+#undef HW_RULE
+  };
+  return names[static_cast<unsigned>(rule)];
+}
+
+// The real rules, with the verdict replaced where `when` holds.
+template <class When>
+judge mutant(When when, hostwait_verdict (*change)(hostwait_verdict)) {
+  return [=](row_id row, const call_facts& facts, hostwait_memory source,
+             hostwait_memory destination, const surroundings& now) {
+    judgement j = classify(row, facts, source, destination, now);
+    if (when(row, facts, j)) j.verdict = change(j.verdict);
+    return j;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("the unchanged rules fit the measured table") {
+  const tally t = experiments::run(measured(), [](auto... a) { return classify(a...); });
+  CHECK(t.experiments == 880);
+  CHECK(t.wrong == 0);
+  CHECK(t.depend * 20 <= t.experiments);
+}
+
+TEST_CASE("flipping any exercised rule makes a row wrong") {
+  const tally real = experiments::run(measured(), [](auto... a) { return classify(a...); });
+  // No row of the table reaches these; table.rules tests them.
+  const std::set<rule_id> out_of_reach = {rule_id::copy_array, rule_id::copy_batch, rule_id::reset,
+                                          rule_id::unmeasured};
+  for (unsigned i = 0; i < static_cast<unsigned>(rule_id::count); ++i) {
+    const auto rule = static_cast<rule_id>(i);
+    INFO(name_of(rule));
+    CHECK(real.rules.count(rule) + out_of_reach.count(rule) == 1);
+    if (out_of_reach.count(rule)) continue;
+    const tally t = experiments::run(
+        measured(), mutant([=](row_id row, const call_facts&,
+                               const judgement&) { return rows[row].rule == rule; },
+                           flipped));
+    CHECK(t.wrong > 0);
+  }
+}
+
+TEST_CASE("flipping any branch by memory, size or scope makes a row wrong") {
+  struct branch {
+    const char* name;
+    bool (*holds)(row_id, const call_facts&, const judgement&);
+    hostwait_verdict (*change)(hostwait_verdict) = flipped;
+  };
+  const auto to_stream = [](hostwait_verdict) { return HOSTWAIT_VERDICT_STREAM; };
+  const auto to_context = [](hostwait_verdict) { return HOSTWAIT_VERDICT_CONTEXT; };
+  const auto to_none = [](hostwait_verdict) { return HOSTWAIT_VERDICT_NONE; };
+#define HOLDS(condition)                                            \
+  [](row_id row, const call_facts& f, const judgement& j) -> bool { \
+    (void)row, (void)f, (void)j;                                    \
+    return condition;                                               \
+  }
+#define IS(name) (rows[row].rule == rule_id::name)
+  const branch branches[] = {
+      {"async download to pageable",
+       HOLDS(IS(copy_async) && j.direction == HOSTWAIT_DIRECTION_D2H &&
+             j.destination == HOSTWAIT_MEMORY_PAGEABLE)},
+      {"async download to pinned", HOLDS(IS(copy_async) && j.direction == HOSTWAIT_DIRECTION_D2H &&
+                                         j.destination == HOSTWAIT_MEMORY_PINNED)},
+      {"async download to managed", HOLDS(IS(copy_async) && j.direction == HOSTWAIT_DIRECTION_D2H &&
+                                          j.destination == HOSTWAIT_MEMORY_MANAGED)},
+      {"async upload from pinned", HOLDS(IS(copy_async) && j.direction == HOSTWAIT_DIRECTION_H2D &&
+                                         j.source == HOSTWAIT_MEMORY_PINNED)},
+      {"async upload from managed", HOLDS(IS(copy_async) && j.direction == HOSTWAIT_DIRECTION_H2D &&
+                                          j.source == HOSTWAIT_MEMORY_MANAGED)},
+      {"large async upload from pageable",
+       HOLDS(IS(copy_async) && j.source == HOSTWAIT_MEMORY_PAGEABLE && f.bytes > (2u << 20))},
+      {"small async upload from pageable",
+       HOLDS(IS(copy_async) && j.source == HOSTWAIT_MEMORY_PAGEABLE && f.bytes <= (2u << 20))},
+      {"async host to host", HOLDS(IS(copy_async) && j.direction == HOSTWAIT_DIRECTION_H2H)},
+      {"async device to device", HOLDS(IS(copy_device) && f.has_stream)},
+      {"async copy waits for its own stream only",
+       HOLDS(IS(copy_async) && j.verdict == HOSTWAIT_VERDICT_STREAM), to_context},
+      {"waiting copy device to device", HOLDS(IS(copy_device) && !f.has_stream)},
+      {"waiting copy host to host", HOLDS(IS(copy_sync) && j.direction == HOSTWAIT_DIRECTION_H2H)},
+      {"waiting copy of managed memory by unified pointers",
+       HOLDS(IS(copy_sync) && j.source == HOSTWAIT_MEMORY_MANAGED)},
+      {"waiting copy: legacy scope, not one stream", HOLDS(j.verdict == HOSTWAIT_VERDICT_LEGACY),
+       to_stream},
+      {"waiting copy: legacy scope, not the context", HOLDS(j.verdict == HOSTWAIT_VERDICT_LEGACY),
+       to_context},
+      {"memset of device memory",
+       HOLDS(IS(memset_sync) && j.destination == HOSTWAIT_MEMORY_DEVICE)},
+      {"memset of pinned memory",
+       HOLDS(IS(memset_sync) && j.destination == HOSTWAIT_MEMORY_PINNED)},
+      {"memset of managed memory",
+       HOLDS(IS(memset_sync) && j.destination == HOSTWAIT_MEMORY_MANAGED)},
+      {"free of a pool pointer", HOLDS(IS(free) && j.destination == HOSTWAIT_MEMORY_POOL)},
+      {"free of null", HOLDS(IS(free) && !f.destination.address)},
+      {"free waits beyond the legacy scope",
+       HOLDS(IS(free) && j.verdict == HOSTWAIT_VERDICT_CONTEXT),
+       [](hostwait_verdict) { return HOSTWAIT_VERDICT_LEGACY; }},
+      {"stack limit", HOLDS(IS(limit) && f.aux == CU_LIMIT_STACK_SIZE), to_none},
+      {"printf limit", HOLDS(IS(limit) && f.aux == CU_LIMIT_PRINTF_FIFO_SIZE), to_context},
+      {"stream sync waits for its own stream only",
+       HOLDS(IS(stream) && j.verdict == HOSTWAIT_VERDICT_STREAM), to_context},
+  };
+#undef IS
+#undef HOLDS
+  for (const branch& b : branches) {
+    INFO(b.name);
+    CHECK(experiments::run(measured(), mutant(b.holds, b.change)).wrong > 0);
+  }
+}

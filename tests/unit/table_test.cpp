@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// The table's rows, the roles, and rulings that the measured table does not reach.
+#include <cstring>
+
+#include "roles.hpp"
+#include "support/catch.hpp"
+
+#include "classify.hpp"
+
+using namespace hostwait;
+
+namespace {
+
+constexpr hostwait_memory unknown = HOSTWAIT_MEMORY_UNKNOWN;
+
+judgement judge(row_id row, call_facts facts, hostwait_memory source, hostwait_memory destination,
+                const surroundings& now = {}) {
+  facts.per_thread = row_is_per_thread(row);
+  return classify(row, facts, source, destination, now);
+}
+
+CUstream stream(std::uint64_t handle) {
+  return reinterpret_cast<CUstream>(handle);
+}
+
+int local;
+
+}  // namespace
+
+TEST_CASE("every row has a symbol of its own and a kind that fits its type") {
+  for (unsigned i = 0; i < row_count; ++i) {
+    const row_info& row = rows[i];
+    INFO(row.symbol);
+    CHECK(std::strncmp(row.symbol, "cu", 2) == 0);
+    CHECK(row.rule < rule_id::count);
+    CHECK((row.type == row_type::pressure) == (row.kind == HOSTWAIT_KIND_QUEUE_FULL));
+    CHECK((row.type == row_type::state) == (row.kind == HOSTWAIT_KIND_UNLISTED));
+    CHECK((row.type == row_type::state) == (row.rule == rule_id::state));
+    const std::string name = row.symbol;
+    const bool suffix = name.size() > 5 && (name.compare(name.size() - 5, 5, "_ptsz") == 0 ||
+                                            name.compare(name.size() - 5, 5, "_ptds") == 0);
+    CHECK(row_is_per_thread(static_cast<row_id>(i)) == suffix);
+  }
+}
+
+TEST_CASE("all forms of a call share kind and rule") {
+  const auto base = [](std::string name) {
+    for (const char* suffix : {"_ptsz", "_ptds", "_v4", "_v3", "_v2"}) {
+      const std::size_t n = std::strlen(suffix);
+      if (name.size() > n && name.compare(name.size() - n, n, suffix) == 0)
+        name.resize(name.size() - n);
+    }
+    return name;
+  };
+  for (const row_info& a : rows)
+    for (const row_info& b : rows)
+      if (base(a.symbol) == base(b.symbol)) {
+        INFO(a.symbol << " " << b.symbol);
+        CHECK((a.kind == b.kind && a.rule == b.rule && a.type == b.type));
+      }
+}
+
+TEST_CASE("roles read the arguments of copies") {
+  const call_facts up = roles::htod::of(0x1000, &local, 4, stream(7));
+  CHECK(up.source.address == &local);
+  CHECK(up.source.as == declared::host);
+  CHECK(up.destination.as == declared::device);
+  CHECK((up.bytes == 4 && up.has_stream && up.stream == 7));
+
+  const call_facts down = roles::dtoh::of(&local, 0x1000, 8);
+  CHECK((down.source.as == declared::device && down.destination.address == &local));
+  CHECK((down.bytes == 8 && !down.has_stream));
+
+  CUarray array = reinterpret_cast<CUarray>(0x20);
+  CHECK(roles::atoh::of(&local, array, 16, 4).source.as == declared::array);
+  CHECK(roles::htoa::of(array, 16, &local, 4, stream(1)).destination.address == array);
+  CHECK(roles::dtoa::of(array, 16, 0x1000, 4).destination.as == declared::array);
+  CHECK(roles::atod::of(0x1000, array, 16, 4).bytes == 4);
+  CHECK(roles::atoa::of(array, 0, array, 0, 9).bytes == 9);
+
+  const call_facts across = roles::peer::of(1, reinterpret_cast<CUcontext>(2), 3,
+                                            reinterpret_cast<CUcontext>(4), 5, stream(6));
+  CHECK((across.aux == 4 && across.aux2 == 2 && across.bytes == 5 && across.stream == 6));
+}
+
+TEST_CASE("roles read descriptors of every version") {
+  CUDA_MEMCPY3D_PEER peer{};
+  peer.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  peer.srcDevice = 0x1000;
+  peer.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  peer.WidthInBytes = 3, peer.Height = 5, peer.Depth = 7;
+  peer.srcContext = reinterpret_cast<CUcontext>(1),
+  peer.dstContext = reinterpret_cast<CUcontext>(2);
+  const call_facts facts = roles::descriptor::of(&peer, stream(9));
+  CHECK((facts.bytes == 105 && facts.two_dimensional && facts.aux == 1 && facts.aux2 == 2));
+  CHECK((facts.source.as == declared::unified && facts.destination.as == declared::array));
+
+  CUDA_MEMCPY2D_v1 old{};
+  old.srcMemoryType = CU_MEMORYTYPE_HOST;
+  old.srcHost = &local;
+  old.dstMemoryType = static_cast<CUmemorytype>(99);
+  old.WidthInBytes = 0x10000, old.Height = 0x10000;
+  const call_facts wide = roles::descriptor::of(&old);
+  CHECK(wide.bytes == 0x100000000u);
+  CHECK((wide.source.address == &local && wide.destination.as == declared::nothing));
+}
+
+TEST_CASE("roles never read through a null descriptor") {
+  CHECK(roles::descriptor::of(static_cast<const CUDA_MEMCPY3D*>(nullptr)).bytes == 0);
+  CHECK(roles::descriptor::of(static_cast<const CUDA_MEMCPY2D*>(nullptr), stream(3)).stream == 3);
+  CHECK_FALSE(roles::launch_config::of(nullptr, nullptr, nullptr, nullptr).has_stream);
+  CHECK(roles::capture_mode::of(nullptr).aux == 0);
+  CHECK(roles::batch::of(nullptr, nullptr, nullptr, 4, nullptr, nullptr, 0, stream(5)).stream == 5);
+}
+
+TEST_CASE("roles of memsets count bytes by the width of the value") {
+  CHECK(roles::memset::of(1, static_cast<unsigned char>(0), 10).bytes == 10);
+  CHECK(roles::memset::of(1, static_cast<unsigned short>(0), 10, stream(2)).bytes == 20);
+  CHECK(roles::memset_2d::of(1, 64, 0u, 3, 5).bytes == 60);
+  CHECK(roles::memset_2d::of(1, 64, 0u, 3, 5, stream(2)).stream == 2);
+}
+
+TEST_CASE("roles of batches sum the sizes") {
+  const size_t sizes[] = {3, 4, 5};
+  const call_facts facts =
+      roles::batch::of(nullptr, nullptr, sizes, 3, nullptr, nullptr, 0, stream(5));
+  CHECK((facts.bytes == 12 && facts.aux == 3 && facts.stream == 5));
+}
+
+TEST_CASE("roles of events, captures, limits") {
+  const auto event = reinterpret_cast<CUevent>(0x30);
+  CHECK(roles::event_record::of(event, stream(2), 0u).aux == 0x30);
+  CHECK(roles::stream_wait_event::of(stream(2), event, 0).stream == 2);
+  CHECK(roles::capture_begin::of(stream(2), CU_STREAM_CAPTURE_MODE_RELAXED).aux == 2);
+  CHECK(roles::capture_begin::of(stream(2)).aux == CU_STREAM_CAPTURE_MODE_GLOBAL);
+  const CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+  CHECK(roles::capture_mode::of(&mode).aux == 1);
+  CHECK(roles::limit::of(CU_LIMIT_STACK_SIZE, 99).aux2 == 99);
+}
+
+TEST_CASE("the null stream is the legacy one, or the thread's own in the per-thread forms") {
+  CHECK(
+      judge(row_cuStreamSynchronize, roles::stream_first::of(nullptr), unknown, unknown).verdict ==
+      HOSTWAIT_VERDICT_LEGACY);
+  CHECK(judge(row_cuStreamSynchronize_ptsz, roles::stream_first::of(nullptr), unknown, unknown)
+            .verdict == HOSTWAIT_VERDICT_STREAM);
+  // CU_STREAM_LEGACY and CU_STREAM_PER_THREAD say so themselves, in both forms.
+  CHECK(judge(row_cuStreamSynchronize_ptsz, roles::stream_first::of(CU_STREAM_LEGACY), unknown,
+              unknown)
+            .verdict == HOSTWAIT_VERDICT_LEGACY);
+  CHECK(judge(row_cuStreamSynchronize, roles::stream_first::of(CU_STREAM_PER_THREAD), unknown,
+              unknown)
+            .verdict == HOSTWAIT_VERDICT_STREAM);
+  CHECK(judge(row_cuMemcpyDtoH_v2_ptds, roles::dtoh::of(&local, 1, 4), unknown, unknown).verdict ==
+        HOSTWAIT_VERDICT_STREAM);
+  CHECK(judge(row_cuMemcpyDtoH_v2, roles::dtoh::of(&local, 1, 4), unknown, unknown).verdict ==
+        HOSTWAIT_VERDICT_LEGACY);
+}
+
+TEST_CASE("memory kinds are asked for only where the verdict needs them") {
+  const auto asks = [](row_id row, const call_facts& facts) {
+    const pointer_needs n = needs_of(row, facts);
+    return std::string(n.source ? "s" : "") + (n.destination ? "d" : "");
+  };
+  CHECK(asks(row_cuStreamSynchronize, roles::stream_first::of(stream(3))).empty());
+  CHECK(asks(row_cuMemcpyDtoH_v2, roles::dtoh::of(&local, 1, 4)).empty());
+  CHECK(asks(row_cuMemcpyDtoHAsync_v2, roles::dtoh::of(&local, 1, 4, stream(3))) == "sd");
+  CHECK(asks(row_cuMemcpyDtoHAsync_v2, roles::dtoh::of(nullptr, 1, 4, stream(3))) == "s");
+  CHECK(asks(row_cuMemcpy, roles::unified::of(1, 2, 4)) == "sd");
+  CHECK(asks(row_cuMemsetD8_v2, roles::memset::of(1, '\0', 4)) == "d");
+  CHECK(asks(row_cuMemFree_v2, roles::free_device::of(1)) == "d");
+  CHECK(asks(row_cuMemFree_v2, roles::free_device::of(0)).empty());
+  CHECK(asks(row_cuMemFreeHost, roles::free_host::of(&local)).empty());
+  CUarray array = reinterpret_cast<CUarray>(0x20);
+  CHECK(asks(row_cuMemcpyHtoAAsync_v2, roles::htoa::of(array, 0, &local, 4, stream(1))).empty());
+}
+
+TEST_CASE("pageable uploads wait above 2 MiB and depend on staging room up to it") {
+  const auto upload = [](std::uint64_t bytes) {
+    return judge(row_cuMemcpyHtoDAsync_v2, roles::htod::of(1, &local, bytes, stream(3)),
+                 HOSTWAIT_MEMORY_PAGEABLE, HOSTWAIT_MEMORY_DEVICE);
+  };
+  CHECK(upload(2097152).verdict == HOSTWAIT_VERDICT_DEPENDS);
+  CHECK(upload(2097152).reason == HOSTWAIT_REASON_STAGING_LIMIT);
+  CHECK(upload(2097153).verdict == HOSTWAIT_VERDICT_STREAM);
+  CHECK(upload(4).direction == HOSTWAIT_DIRECTION_H2D);
+}
+
+TEST_CASE("unified copies get their direction from the memory kinds") {
+  const auto copy = [](hostwait_memory from, hostwait_memory to) {
+    return judge(row_cuMemcpyAsync, roles::unified::of(1, 2, 4, stream(3)), from, to);
+  };
+  CHECK(copy(HOSTWAIT_MEMORY_PINNED, HOSTWAIT_MEMORY_POOL).direction == HOSTWAIT_DIRECTION_H2D);
+  CHECK(copy(HOSTWAIT_MEMORY_PINNED, HOSTWAIT_MEMORY_POOL).verdict == HOSTWAIT_VERDICT_NONE);
+  CHECK(copy(HOSTWAIT_MEMORY_DEVICE, HOSTWAIT_MEMORY_DEVICE).direction == HOSTWAIT_DIRECTION_D2D);
+  CHECK(copy(HOSTWAIT_MEMORY_DEVICE, HOSTWAIT_MEMORY_PAGEABLE).verdict == HOSTWAIT_VERDICT_STREAM);
+  CHECK(copy(HOSTWAIT_MEMORY_PINNED, HOSTWAIT_MEMORY_PAGEABLE).direction == HOSTWAIT_DIRECTION_H2H);
+  CHECK(copy(HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_DEVICE).verdict == HOSTWAIT_VERDICT_STREAM);
+  const judgement blind = copy(unknown, HOSTWAIT_MEMORY_DEVICE);
+  CHECK(blind.direction == HOSTWAIT_DIRECTION_NONE);
+  CHECK(blind.reason == HOSTWAIT_REASON_UNMEASURED);
+}
+
+TEST_CASE("what nobody measured says so") {
+  CUarray array = reinterpret_cast<CUarray>(0x20);
+  for (const judgement& j :
+       {judge(row_cuMemcpyHtoA_v2, roles::htoa::of(array, 0, &local, 4), unknown, unknown),
+        judge(row_cuMemcpyDtoDAsync_v2, roles::dtod::of(1, 2, 4, stream(3)),
+              HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_DEVICE),
+        judge(row_cuMemcpyPeer, roles::peer::of(1, reinterpret_cast<CUcontext>(8), 2, nullptr, 4),
+              unknown, unknown),
+        judge(row_cuMemcpyBatchAsync_v2, call_facts{}, unknown, unknown),
+        judge(row_cuMemUnmap, roles::range::of(1, 2), unknown, unknown),
+        judge(row_cuCtxSetLimit, roles::limit::of(CU_LIMIT_MALLOC_HEAP_SIZE, 1), unknown, unknown),
+        judge(row_cuMemsetD8_v2, roles::memset::of(1, '\0', 4), unknown,
+              HOSTWAIT_MEMORY_PAGEABLE)}) {
+    CHECK(j.verdict == HOSTWAIT_VERDICT_DEPENDS);
+    CHECK(j.reason == HOSTWAIT_REASON_UNMEASURED);
+  }
+}
+
+TEST_CASE("work put into a capturing stream waits for nothing") {
+  surroundings now;
+  now.capture_on_stream = now.capture_open = true;
+  const auto copy = roles::dtoh::of(&local, 1, 4, stream(3));
+  CHECK(judge(row_cuMemcpyDtoHAsync_v2, copy, HOSTWAIT_MEMORY_DEVICE, HOSTWAIT_MEMORY_PAGEABLE, now)
+            .verdict == HOSTWAIT_VERDICT_NONE);
+  CHECK(judge(row_cuLaunchHostFunc, roles::stream_first::of(stream(3)), unknown, unknown, now)
+            .verdict == HOSTWAIT_VERDICT_NONE);
+  const auto wait =
+      judge(row_cuStreamSynchronize, roles::stream_first::of(stream(3)), unknown, unknown, now);
+  CHECK(wait.verdict == HOSTWAIT_VERDICT_DEPENDS);
+  CHECK(wait.reason == HOSTWAIT_REASON_CAPTURE);
+}
+
+TEST_CASE("waits and queries that can break an open capture carry the reason") {
+  surroundings now;
+  now.capture_open = true;
+  const auto device = judge(row_cuCtxSynchronize, {}, unknown, unknown, now);
+  CHECK((device.verdict == HOSTWAIT_VERDICT_CONTEXT && device.reason == HOSTWAIT_REASON_CAPTURE));
+  const auto query =
+      judge(row_cuStreamQuery, roles::stream_first::of(stream(3)), unknown, unknown, now);
+  CHECK((query.verdict == HOSTWAIT_VERDICT_NONE && query.reason == HOSTWAIT_REASON_CAPTURE));
+  const auto copy = judge(row_cuMemcpyHtoDAsync_v2, roles::htod::of(1, &local, 4, stream(3)),
+                          HOSTWAIT_MEMORY_PINNED, HOSTWAIT_MEMORY_DEVICE, now);
+  CHECK((copy.verdict == HOSTWAIT_VERDICT_NONE && copy.reason == HOSTWAIT_REASON_NONE));
+}
+
+TEST_CASE("outside the measured domain only documented rulings stand") {
+  surroundings older;
+  older.driver_version = 12080;
+  surroundings other_device;
+  other_device.compute_capability = 80;
+  for (const surroundings& now : {older, other_device}) {
+    CHECK(judge(row_cuMemFree_v2, roles::free_device::of(1), unknown, HOSTWAIT_MEMORY_DEVICE, now)
+              .verdict == HOSTWAIT_VERDICT_UNMEASURED);
+    CHECK(judge(row_cuMemAlloc_v2, roles::alloc::of(nullptr, 1), unknown, unknown, now).reason ==
+          HOSTWAIT_REASON_UNMEASURED);
+    CHECK(judge(row_cuMemFree_v2, roles::free_device::of(0), unknown, unknown, now).verdict ==
+          HOSTWAIT_VERDICT_NONE);
+    CHECK(judge(row_cuCtxSynchronize, {}, unknown, unknown, now).verdict ==
+          HOSTWAIT_VERDICT_CONTEXT);
+    CHECK(judge(row_cuMemcpyDtoHAsync_v2, roles::dtoh::of(&local, 1, 4, stream(3)),
+                HOSTWAIT_MEMORY_DEVICE, HOSTWAIT_MEMORY_PAGEABLE, now)
+              .verdict == HOSTWAIT_VERDICT_STREAM);
+  }
+  older.driver_version = 13020;
+  CHECK(judge(row_cuMemFree_v2, roles::free_device::of(1), unknown, HOSTWAIT_MEMORY_DEVICE, older)
+            .verdict == HOSTWAIT_VERDICT_CONTEXT);
+}
+
+TEST_CASE("enqueue calls depend on the queue unless few are known to be in it") {
+  surroundings now;
+  const auto launch = roles::stream_first::of(stream(3));
+  CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown).reason == HOSTWAIT_REASON_QUEUE_DEPTH);
+  now.queued_since_idle = 61;
+  CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict == HOSTWAIT_VERDICT_NONE);
+  now.queued_since_idle = 62;
+  CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict ==
+        HOSTWAIT_VERDICT_DEPENDS);
+  now.launch_blocking = true;
+  CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict ==
+        HOSTWAIT_VERDICT_STREAM);
+  CHECK(judge(row_cuEventRecord, launch, unknown, unknown, now).verdict ==
+        HOSTWAIT_VERDICT_DEPENDS);
+}
+
+TEST_CASE("own cost: 20 us and 2 GB/s for copies and memsets, floors for frees") {
+  call_facts facts;
+  facts.bytes = 4u << 20;
+  CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts) == 20000 + (2u << 20));
+  CHECK(own_cost_ns(row_cuMemsetD8_v2, facts, 5, 1) == 5000 + (4u << 20));
+  CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts, 5, 0) == 5000);
+  CHECK(own_cost_ns(row_cuStreamSynchronize, facts) == 20000);
+  CHECK(own_cost_ns(row_cuMemFree_v2, facts) == 1000000);
+  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20000) == 20000000);
+  CHECK(own_cost_known(row_cuMemcpyDtoH_v2));
+  CHECK_FALSE(own_cost_known(row_cuMemAlloc_v2));
+  CHECK_FALSE(own_cost_known(row_cuModuleLoadData));
+  CHECK_FALSE(own_cost_known(row_cuCtxSetLimit));
+}
