@@ -4,10 +4,12 @@
 //
 // Loaded by CUDA itself (CUDA_INJECTION64_PATH=libcupti_count.so); at exit it writes tab-separated
 // lines to the file that CUPTI_COUNT_OUTPUT names (a "%p" in it becomes the process id):
-//   driver  SYMBOL  calls  calls over 20 us  total ns  max ns
-//   runtime SYMBOL  calls  calls over 20 us  total ns  max ns
+//   driver  SYMBOL  calls  over 20 us  over own cost  total ns  max ns
+//   runtime SYMBOL  calls  over 20 us  over own cost  total ns  max ns
+// A call's own cost is hostwait's: 20 us, and its bytes at 2 GB/s where it is a flat copy.
 //   sync    stream|context|event|wait_event  records
 // The same file serves the benchmarks: cupti_count_subscribe() and cupti_count_unsubscribe().
+#include <cuda.h>
 #include <cupti.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,7 +28,7 @@ constexpr std::size_t max_cbid = 4096;
 
 struct counter {
   std::atomic<const char*> name{nullptr};
-  std::atomic<std::uint64_t> calls{0}, longer{0}, total_ns{0}, max_ns{0};
+  std::atomic<std::uint64_t> calls{0}, longer{0}, over_own{0}, total_ns{0}, max_ns{0};
 };
 std::array<counter, max_cbid> driver_calls, runtime_calls;
 std::array<std::atomic<std::uint64_t>, 8> sync_records;
@@ -37,6 +39,35 @@ std::uint64_t now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// The bytes of the flat copies and fills; 0 for every other call.
+std::uint64_t bytes_of(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* parameters) {
+  if (domain != CUPTI_CB_DOMAIN_DRIVER_API || parameters == nullptr) return 0;
+#define SIZE_OF(call, member)          \
+  case CUPTI_DRIVER_TRACE_CBID_##call: \
+    return static_cast<const call##_params*>(parameters)->member
+  switch (id) {
+    SIZE_OF(cuMemcpyHtoD_v2, ByteCount);
+    SIZE_OF(cuMemcpyHtoD_v2_ptds, ByteCount);
+    SIZE_OF(cuMemcpyDtoH_v2, ByteCount);
+    SIZE_OF(cuMemcpyDtoH_v2_ptds, ByteCount);
+    SIZE_OF(cuMemcpyDtoD_v2, ByteCount);
+    SIZE_OF(cuMemcpyDtoD_v2_ptds, ByteCount);
+    SIZE_OF(cuMemcpyHtoDAsync_v2, ByteCount);
+    SIZE_OF(cuMemcpyHtoDAsync_v2_ptsz, ByteCount);
+    SIZE_OF(cuMemcpyDtoHAsync_v2, ByteCount);
+    SIZE_OF(cuMemcpyDtoHAsync_v2_ptsz, ByteCount);
+    SIZE_OF(cuMemcpyDtoDAsync_v2, ByteCount);
+    SIZE_OF(cuMemcpyDtoDAsync_v2_ptsz, ByteCount);
+    SIZE_OF(cuMemcpy, ByteCount);
+    SIZE_OF(cuMemcpyAsync, ByteCount);
+    SIZE_OF(cuMemsetD8_v2, N);
+    SIZE_OF(cuMemsetD8Async, N);
+    default:
+      return 0;
+  }
+#undef SIZE_OF
 }
 
 void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
@@ -58,7 +89,12 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, c
   }
   c.calls.fetch_add(1, std::memory_order_relaxed);
   c.total_ns.fetch_add(ns, std::memory_order_relaxed);
-  if (ns > long_call_ns) c.longer.fetch_add(1, std::memory_order_relaxed);
+  if (ns > long_call_ns) {
+    c.longer.fetch_add(1, std::memory_order_relaxed);
+    // 2 GB/s are 2 bytes per nanosecond.
+    if (ns > long_call_ns + bytes_of(domain, id, call->functionParams) / 2)
+      c.over_own.fetch_add(1, std::memory_order_relaxed);
+  }
   std::uint64_t seen = c.max_ns.load(std::memory_order_relaxed);
   while (ns > seen && !c.max_ns.compare_exchange_weak(seen, ns, std::memory_order_relaxed)) {
   }
@@ -96,9 +132,10 @@ void write_counts() {
       if (c.calls == 0) continue;
       const char* name = c.name.load();
       std::fprintf(
-          out, "%s\t%s\t%llu\t%llu\t%llu\t%llu\n", domain, name ? name : "?",
+          out, "%s\t%s\t%llu\t%llu\t%llu\t%llu\t%llu\n", domain, name ? name : "?",
           static_cast<unsigned long long>(c.calls), static_cast<unsigned long long>(c.longer),
-          static_cast<unsigned long long>(c.total_ns), static_cast<unsigned long long>(c.max_ns));
+          static_cast<unsigned long long>(c.over_own), static_cast<unsigned long long>(c.total_ns),
+          static_cast<unsigned long long>(c.max_ns));
     }
   };
   print("driver", driver_calls);

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// What an intercepted call costs over the driver's own function. One process holds both pointers,
+// so that every figure is a difference within one run. The options (stacks=0, …) come from
+// HOSTWAIT_OPTIONS; tests/bench/run.py runs this with each set and puts the figures together.
+#include <benchmark/benchmark.h>
+#include <dlfcn.h>
+#include <hostwait/hostwait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "driver.hpp"
+
+namespace hostwait::bench {
+namespace {
+
+// A wait by name on an idle stream: the shortest call that is recorded.
+constexpr const char* waiting_call = "cuStreamSynchronize";
+// A query: its row is wrapped only where poll is armed.
+constexpr const char* unarmed_call = "cuStreamQuery";
+
+stream_call program_wait, own_wait;
+
+void attach() {
+  // Each benchmark thread needs the context. Setting it again costs nothing that is measured.
+  thread_local bool attached = false;
+  if (attached) return;
+  CUdevice device;
+  CUcontext context;
+  reinterpret_cast<decltype(&cuDeviceGet)>(drivers_own("cuDeviceGet"))(&device, 0);
+  reinterpret_cast<decltype(&cuDevicePrimaryCtxRetain)>(drivers_own("cuDevicePrimaryCtxRetain"))(
+      &context, device);
+  reinterpret_cast<decltype(&cuCtxSetCurrent)>(drivers_own("cuCtxSetCurrent"))(context);
+  attached = true;
+}
+
+void clock_read(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(now_ns());
+}
+
+void own(benchmark::State& state) {
+  attach();
+  const int depth = static_cast<int>(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(call_at_depth(own_wait, idle_stream(), depth));
+}
+
+void through(benchmark::State& state) {
+  attach();
+  const int depth = static_cast<int>(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(call_at_depth(program_wait, idle_stream(), depth));
+}
+
+void allowed(benchmark::State& state) {
+  attach();
+  const int token = hostwait_push(HOSTWAIT_ALLOW, HOSTWAIT_ALL);
+  for (auto _ : state) benchmark::DoNotOptimize(program_wait(idle_stream()));
+  hostwait_pop(token);
+}
+
+void own_direct(benchmark::State& state) {
+  call_directly(state, drivers_own(waiting_call));
+}
+
+void push_pop(benchmark::State& state) {
+  for (auto _ : state) {
+    const int token = hostwait_push(HOSTWAIT_ERROR, HOSTWAIT_SYNC);
+    benchmark::DoNotOptimize(token);
+    hostwait_pop(token);
+  }
+}
+
+void call_directly(benchmark::State& state, void* function) {
+  attach();
+  const auto call = reinterpret_cast<stream_call>(function);
+  for (auto _ : state) benchmark::DoNotOptimize(call(idle_stream()));
+}
+
+void unarmed_own(benchmark::State& state) {
+  call_directly(state, drivers_own(unarmed_call));
+}
+void unarmed_through(benchmark::State& state) {
+  call_directly(state, handed_out(unarmed_call));
+}
+
+// A CUPTI subscriber with callbacks on both API domains, for scale. The library is tests/gpu's.
+void under_cupti(benchmark::State& state) {
+  void* const library = dlopen(std::getenv("HOSTWAIT_BENCH_CUPTI"), RTLD_NOW);
+  using switching = int (*)();
+  const auto on =
+      library ? reinterpret_cast<switching>(dlsym(library, "cupti_count_subscribe")) : nullptr;
+  if (on == nullptr || on() != 0) {
+    state.SkipWithError("CUPTI cannot subscribe");
+    return;
+  }
+  attach();
+  for (auto _ : state) benchmark::DoNotOptimize(own_wait(idle_stream()));
+  reinterpret_cast<switching>(dlsym(library, "cupti_count_unsubscribe"))();
+}
+
+int run(int argc, char** argv) {
+  start_driver();
+  own_wait = reinterpret_cast<stream_call>(drivers_own(waiting_call));
+  program_wait = reinterpret_cast<stream_call>(handed_out(waiting_call));
+  if (own_wait == nullptr || program_wait == nullptr) {
+    std::fprintf(stderr, "bench: libcuda does not export %s\n", waiting_call);
+    return 1;
+  }
+  if (argc > 1 && std::strcmp(argv[1], "--latency") == 0)
+    return print_latencies(waiting_call, argc > 2 ? std::atoi(argv[2]) : 200000);
+  const bool shim = hostwait_present() != 0;
+  if (shim == (own_wait == program_wait)) {
+    std::fprintf(stderr, "bench: %s %s\n", waiting_call,
+                 shim ? "is not intercepted under the preload" : "is not the driver's own");
+    return 1;
+  }
+  // The program holds the driver's own pointer: the budget of a call that is not armed is zero.
+  benchmark::AddCustomContext("unarmed_same_pointer",
+                              handed_out(unarmed_call) == drivers_own(unarmed_call) ? "1" : "0");
+  benchmark::AddCustomContext("shim", shim ? "1" : "0");
+  benchmark::RegisterBenchmark("clock", clock_read);
+  benchmark::RegisterBenchmark("own_direct", own_direct);
+  benchmark::RegisterBenchmark("own", own)->Arg(0)->Arg(20);
+  benchmark::RegisterBenchmark("through", through)->Arg(0)->Arg(20);
+  benchmark::RegisterBenchmark("own", own)->Arg(0)->Threads(2)->UseRealTime();
+  benchmark::RegisterBenchmark("through", through)->Arg(0)->Threads(2)->UseRealTime();
+  benchmark::RegisterBenchmark("unarmed_own", unarmed_own);
+  benchmark::RegisterBenchmark("unarmed_through", unarmed_through);
+  if (shim) {
+    benchmark::RegisterBenchmark("allowed", allowed);
+    benchmark::RegisterBenchmark("push_pop", push_pop);
+  }
+  if (std::getenv("HOSTWAIT_BENCH_CUPTI") != nullptr)
+    benchmark::RegisterBenchmark("under_cupti", under_cupti);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
+
+}  // namespace
+}  // namespace hostwait::bench
+
+int main(int argc, char** argv) {
+  return hostwait::bench::run(argc, argv);
+}

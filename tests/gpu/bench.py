@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+"""The benchmarks of tests/bench on the real driver, beside a CUPTI subscriber in the same run."""
+
+import sys
+
+from harness import REPO
+
+sys.path.insert(0, str(REPO / "tests" / "bench"))
+import run as bench_run  # noqa: E402: the folder is known only now
+
+
+def bench(session):
+    calls = session.tool.parent / "hostwait_bench_calls"
+    startup = session.tool.parent / "hostwait_bench_startup"
+    if not calls.exists():
+        session.skip("bench", f"no {calls.name} beside the tool")
+        return
+    extra = {}
+    subscriber = session.build / "libcupti_count.so"
+    if subscriber.exists():
+        extra["HOSTWAIT_BENCH_CUPTI"] = str(subscriber)
+    else:
+        session.skip("bench.cupti", "libcupti_count.so was not built")
+    made, notes = bench_run.measure(calls, startup if startup.exists() else None, session.shim,
+                                    session.tool, session.work, extra=extra)
+    for line in [*notes, *bench_run.table(made)]:
+        session.say(line)
+    session.results += bench_run.results(made, "bench.")
+    session.check("bench.unarmed_pointer", not notes, "; ".join(notes))
+    session.say(bench_run.last_line(made))
