@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// What a report is made of: findings merged from the records of one run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "record/reader.hpp"
+#include "symbols/symbolizer.hpp"
+
+namespace hostwait {
+
+struct tally {
+  std::uint64_t calls = 0, waited = 0, latent = 0, refused = 0, held = 0, violations = 0;
+  std::uint64_t total_ns = 0, max_ns = 0;
+  std::array<std::uint64_t, 32> histogram{};
+
+  void add(const tally& other);
+  bool is_finding() const { return (waited | latent | refused | held | violations) != 0; }
+};
+
+struct finding {
+  std::string fingerprint;
+  std::uint32_t kind = 0, verdict = 0, reason = 0, direction = 0;
+  std::string call;          // driver symbols, joined by " + "
+  std::string runtime_call;  // what the program's author wrote, joined by " + "
+  tally sum;
+  std::vector<python_frame> python;  // innermost first
+  std::vector<native_frame> native;  // innermost first, CUDA's own layers cut
+  std::string label, range;
+  std::set<std::string> thread_names;
+  std::set<std::uint32_t> lines;  // of the innermost user frame
+  bool other = false;             // stands for sites beyond max_sites
+  std::string stack_key;          // see merge.cpp
+};
+
+struct hanging_call {
+  std::uint32_t tid = 0;
+  std::string thread_name, call;
+  std::uint64_t ns = 0;  // so far; 0 = not known
+};
+
+struct process_info {
+  std::string record, program, host, run_id;
+  std::uint32_t pid = 0, ppid = 0;
+  std::int32_t rank = -1, world = -1;
+  bool sealed = false, alive = false, blind = false, full = false, config_error = false;
+  std::uint64_t calls = 0;   // recorded and allowed
+  std::uint64_t run_ns = 0;  // start to end; 0 = not known
+  std::uint64_t start_real_ns = 0;
+  std::uint32_t dropped_sites = 0;
+  std::uint64_t mismatched_pops = 0, unseen_locks = 0;
+  std::vector<hanging_call> hanging;
+};
+
+struct run_report {
+  std::vector<process_info> processes;
+  std::vector<finding> findings;  // most time first
+  std::set<std::string> why_blind;
+  std::string driver;
+  std::vector<std::string> routes;  // each once, in the order of the records
+  std::set<std::string> notes;      // what stood in the way of names
+  std::uint64_t counted_only = 0;   // sites that were seen and never waited
+
+  bool blind() const;
+  bool full() const;
+  bool config_error() const;
+  std::uint64_t calls() const;
+  std::uint64_t violations() const;
+  std::uint64_t total_ns() const;
+};
+
+run_report make_report(const std::vector<record_file>& records, symbolizer& symbols);
+
+// First 16 hex digits over kind, driver base name, label, range, innermost library function and
+// the three innermost user functions (docs/record.md).
+std::string fingerprint_of(const finding& of);
+
+// The innermost frame of a library that was called by user code, null where user code called CUDA
+// itself; and the user's own frame.
+const native_frame* library_frame(const finding& of);
+const native_frame* user_frame(const finding& of);
+const python_frame* user_python_frame(const finding& of);
+
+// "cuMemcpyHtoDAsync" of "cuMemcpyHtoDAsync_v2_ptsz".
+std::string driver_base_name(const std::string& symbol);
+
+// The runtime function behind a driver function, where the stack has no name for it; empty where
+// none is known.
+std::string runtime_name_of(const std::string& driver_base, std::uint32_t direction);
+
+}  // namespace hostwait

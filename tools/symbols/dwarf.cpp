@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// The symbolizer on libdw: each module is opened offline, on its own, at its own bias.
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "demangle.hpp"
+#include "symbolizer.hpp"
+
+namespace hostwait {
+
+namespace {
+
+struct dwfl_closer {
+  void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
+};
+
+struct opened_module {
+  std::unique_ptr<Dwfl, dwfl_closer> dwfl;
+  Dwfl_Module* module = nullptr;  // null: no symbols can be had
+  GElf_Addr bias = 0;             // libdwfl's address - ELF address
+};
+
+const char* linkage_or_plain_name(Dwarf_Die* die) {
+  Dwarf_Attribute attribute;
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name}) {
+    if (dwarf_attr_integrate(die, name, &attribute) != nullptr) {
+      if (const char* text = dwarf_formstring(&attribute)) return text;
+    }
+  }
+  return nullptr;
+}
+
+// File and line from which an inlined function was called.
+std::pair<std::string, std::uint32_t> call_site(Dwarf_Die* cu, Dwarf_Die* inlined) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0, line = 0;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) != 0) line = 0;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) != 0)
+    return {"", static_cast<std::uint32_t>(line)};
+  Dwarf_Files* files = nullptr;
+  std::size_t count = 0;
+  const char* name = nullptr;
+  if (dwarf_getsrcfiles(cu, &files, &count) == 0 && file < count)
+    name = dwarf_filesrc(files, file, nullptr, nullptr);
+  return {name != nullptr ? name : "", static_cast<std::uint32_t>(line)};
+}
+
+class dwarf_symbolizer final : public symbolizer {
+ public:
+  dwarf_symbolizer() {
+    // A report must not wait for a server: libdw would ask one for every module without symbols.
+    ::unsetenv("DEBUGINFOD_URLS");
+  }
+
+  std::vector<native_frame> resolve(const std::string& path, const hostwait_record_module& module,
+                                    std::uint64_t return_address) override {
+    const auto key = std::make_pair(path, return_address - module.bias);
+    if (const auto known = cache_.find(key); known != cache_.end()) return known->second;
+    native_frame plain;
+    plain.module = path;
+    plain.offset = return_address - module.bias;
+    std::vector<native_frame> frames;
+    if (!path.empty()) {
+      const opened_module& in = open(path, module);
+      // A return address is the one after the call: the call itself ends one byte before it.
+      if (in.module != nullptr) frames = look_up(in, plain.offset - 1 + in.bias, plain);
+    }
+    if (frames.empty()) frames.push_back(plain);
+    for (native_frame& each : frames) each.owner = owner_of(path, each.function, module.flags);
+    // Code inlined from a header of the runtime is still its caller's module.
+    return cache_.emplace(key, std::move(frames)).first->second;
+  }
+
+  std::set<std::string> notes() const override { return notes_; }
+
+ private:
+  const opened_module& open(const std::string& path, const hostwait_record_module& module) {
+    const auto known = modules_.find(path);
+    if (known != modules_.end()) return known->second;
+    opened_module& result = modules_[path];
+    static const Dwfl_Callbacks callbacks = {
+        .find_elf = dwfl_build_id_find_elf,
+        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .section_address = dwfl_offline_section_address,
+        .debuginfo_path = nullptr,
+    };
+    if (path.front() != '/') return result;  // [vdso] and the like
+    result.dwfl.reset(dwfl_begin(&callbacks));
+    if (result.dwfl == nullptr) return result;
+    dwfl_report_begin(result.dwfl.get());
+    Dwfl_Module* reported = dwfl_report_offline(result.dwfl.get(), path.c_str(), path.c_str(), -1);
+    dwfl_report_end(result.dwfl.get(), nullptr, nullptr);
+    if (reported == nullptr) {
+      notes_.insert(fmt::format("{}: no names: {}", path, dwfl_errmsg(-1)));
+      return result;
+    }
+    if (dwfl_module_getelf(reported, &result.bias) == nullptr) return result;
+    const unsigned char* id = nullptr;
+    GElf_Addr id_address = 0;
+    const int id_bytes = dwfl_module_build_id(reported, &id, &id_address);
+    if (module.build_id_bytes > 0 && module.build_id_bytes <= sizeof module.build_id &&
+        id_bytes > 0 &&
+        (static_cast<std::uint32_t>(id_bytes) < module.build_id_bytes ||
+         std::memcmp(id, module.build_id, module.build_id_bytes) != 0)) {
+      notes_.insert(path + ": changed since the run (other build id): no names from it");
+      return result;
+    }
+    result.module = reported;
+    return result;
+  }
+
+  std::vector<native_frame> look_up(const opened_module& in, GElf_Addr address,
+                                    const native_frame& plain) {
+    std::vector<native_frame> frames = from_dwarf(in, address, plain);
+    // The symbol table names the function as it was linked; debug information may be absent or
+    // partial.
+    GElf_Off offset = 0;
+    GElf_Sym symbol;
+    const char* name =
+        dwfl_module_addrinfo(in.module, address, &offset, &symbol, nullptr, nullptr, nullptr);
+    if (frames.empty()) {
+      if (name == nullptr) return frames;
+      frames.push_back(plain);
+      set_line(in, address, frames.front());
+    }
+    if (frames.back().function.empty() && name != nullptr)
+      frames.back().function = readable_name(name);
+    return frames;
+  }
+
+  static void set_line(const opened_module& in, GElf_Addr address, native_frame& frame) {
+    int line = 0;
+    if (Dwfl_Line* at = dwfl_module_getsrc(in.module, address)) {
+      if (const char* file = dwfl_lineinfo(at, nullptr, &line, nullptr, nullptr, nullptr)) {
+        frame.file = file;
+        frame.line = line > 0 ? static_cast<std::uint32_t>(line) : 0;
+      }
+    }
+  }
+
+  static std::vector<native_frame> from_dwarf(const opened_module& in, GElf_Addr address,
+                                              const native_frame& plain) {
+    std::vector<native_frame> frames;
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* cu = dwfl_module_addrdie(in.module, address, &bias);
+    if (cu == nullptr) return frames;
+    Dwarf_Die* scopes = nullptr;
+    const int found = dwarf_getscopes(cu, address - bias, &scopes);
+    Dwarf_Die* chain = nullptr;
+    int depth = 0;
+    for (int i = 0; i < found && chain == nullptr; ++i) {
+      const int tag = dwarf_tag(&scopes[i]);
+      if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
+      // Scopes of a concrete inlined instance, without those of its abstract definition.
+      depth = dwarf_getscopes_die(&scopes[i], &chain);
+      if (depth <= 0) break;
+    }
+    native_frame frame = plain;
+    set_line(in, address, frame);
+    for (int i = 0; i < depth; ++i) {
+      const int tag = dwarf_tag(&chain[i]);
+      if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
+      if (const char* name = linkage_or_plain_name(&chain[i])) frame.function = readable_name(name);
+      frame.inlined = tag == DW_TAG_inlined_subroutine;
+      frames.push_back(frame);
+      if (tag == DW_TAG_subprogram) break;
+      frame = plain;
+      std::tie(frame.file, frame.line) = call_site(cu, &chain[i]);
+    }
+    std::free(chain);
+    std::free(scopes);
+    return frames;
+  }
+
+  std::map<std::string, opened_module> modules_;
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<native_frame>> cache_;
+  std::set<std::string> notes_;
+};
+
+}  // namespace
+
+std::unique_ptr<symbolizer> make_dwarf_symbolizer() {
+  return std::make_unique<dwarf_symbolizer>();
+}
+
+}  // namespace hostwait
