@@ -27,4 +27,4 @@ ninja -C build -j "$jobs" hostwait_tool hostwait_shim hostwait_link hostwait_sim
   exit 1
 }
 LD_LIBRARY_PATH=$root/build/lib/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
-  python3 tests/bench/run.py --build build --out "$out" --rounds "$rounds"
+  python3 tests/bench/figures.py --build build --out "$out" --rounds "$rounds"

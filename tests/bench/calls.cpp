@@ -2,7 +2,7 @@
 // Copyright The hostwait authors
 // What an intercepted call costs over the driver's own function. One process holds both pointers,
 // so that every figure is a difference within one run. The options (stacks=0, …) come from
-// HOSTWAIT_OPTIONS; tests/bench/run.py runs this with each set and puts the figures together.
+// HOSTWAIT_OPTIONS; tests/bench/figures.py runs this with each set and puts the figures together.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 #include <hostwait/hostwait.h>
@@ -59,10 +59,6 @@ void allowed(benchmark::State& state) {
   hostwait_pop(token);
 }
 
-void own_direct(benchmark::State& state) {
-  call_directly(state, drivers_own(waiting_call));
-}
-
 void push_pop(benchmark::State& state) {
   for (auto _ : state) {
     const int token = hostwait_push(HOSTWAIT_ERROR, HOSTWAIT_SYNC);
@@ -75,6 +71,10 @@ void call_directly(benchmark::State& state, void* function) {
   attach();
   const auto call = reinterpret_cast<stream_call>(function);
   for (auto _ : state) benchmark::DoNotOptimize(call(idle_stream()));
+}
+
+void own_direct(benchmark::State& state) {
+  call_directly(state, drivers_own(waiting_call));
 }
 
 void unarmed_own(benchmark::State& state) {

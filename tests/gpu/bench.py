@@ -7,7 +7,7 @@ import sys
 from harness import REPO
 
 sys.path.insert(0, str(REPO / "tests" / "bench"))
-import run as bench_run  # noqa: E402: the folder is known only now
+import figures  # noqa: E402: the folder is known only now
 
 
 def bench(session):
@@ -22,10 +22,10 @@ def bench(session):
         extra["HOSTWAIT_BENCH_CUPTI"] = str(subscriber)
     else:
         session.skip("bench.cupti", "libcupti_count.so was not built")
-    made, notes = bench_run.measure(calls, startup if startup.exists() else None, session.shim,
+    made, notes = figures.measure(calls, startup if startup.exists() else None, session.shim,
                                     session.tool, session.work, extra=extra)
-    for line in [*notes, *bench_run.table(made)]:
+    for line in [*notes, *figures.table(made)]:
         session.say(line)
-    session.results += bench_run.results(made, "bench.")
+    session.results += figures.results(made, "bench.")
     session.check("bench.unarmed_pointer", not notes, "; ".join(notes))
-    session.say(bench_run.last_line(made))
+    session.say(figures.last_line(made))

@@ -74,7 +74,7 @@ def middle(values):
     return statistics.median(values)
 
 
-def figures(times):
+def figures_of(times):
     """{figure: (value, n, min, max)} of measure_calls' times."""
     def difference(mode, name, base):
         pairs = [a - b for a, b in zip(times[mode][name], times[mode][base])]
@@ -113,7 +113,7 @@ def measure(calls, startup, shim, tool, out, rounds=3, seconds=0.2, extra=None):
     extra = extra or {}
     notes = []
     times, contexts = measure_calls(calls, shim, out, rounds, extra, seconds)
-    made = figures(times)
+    made = figures_of(times)
     if contexts["no_stack"].get("unarmed_same_pointer") != "1":
         notes.append("an unarmed call does not have the driver's own pointer")
     latency = json.loads(run([calls, "--latency", "200000"],
