@@ -163,8 +163,9 @@ static inline int hostwait_set_callback(hostwait_callback callback, void *user) 
  * HOSTWAIT_NOT_AVAILABLE where the shim is absent or too old to say. */
 static inline int hostwait_action_of(uint32_t kind) {
   const hostwait_api_table *api = hostwait_api_get_();
-  return api && api->size >= sizeof *api && api->action_of ? api->action_of(kind)
-                                                           : HOSTWAIT_NOT_AVAILABLE;
+  return api && api->size > offsetof(hostwait_api_table, action_of) && api->action_of
+             ? api->action_of(kind)
+             : HOSTWAIT_NOT_AVAILABLE;
 }
 
 /* Marks the end of a step; hostwait_steady marks the end of warm-up. */
