@@ -2,6 +2,7 @@
 // Copyright The hostwait authors
 // The table's rows, the roles, and rulings that the measured table does not reach.
 #include <cstring>
+#include <string>
 
 #include "roles.hpp"
 #include "support/catch.hpp"
