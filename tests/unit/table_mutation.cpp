@@ -50,7 +50,9 @@ TEST_CASE("the unchanged rules fit the measured table") {
   const tally t = experiments::run(measured(), [](auto... a) { return classify(a...); });
   CHECK(t.experiments == 880);
   CHECK(t.wrong == 0);
-  CHECK(t.depend * 20 <= t.experiments);
+  // Seven kinds of pageable upload of at most 2 MiB on the busy stream, and two calls that may
+  // load a kernel at first use. One more means that a rule has become vague.
+  CHECK(t.depend == (7 + 2) * 4);
 }
 
 // 20 us is too little: the first small copies of a process took up to 45 us on idle streams.
