@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-list(APPEND hostwait_core_sources unwind_objects.cpp)
+list(APPEND hostwait_core_sources unwind.cpp unwind_cfi.cpp unwind_objects.cpp)

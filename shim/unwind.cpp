@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// Native call stacks: a walk by cached rules.
+//
+// Why our own: the frames of a waiting call are the same few hundred addresses again and again, so
+// that a rule per address, found once, makes a frame cost one cache look-up and two loads.
+// _Unwind_Backtrace searches and decodes each frame each time and would bind us to libgcc_s;
+// libunwind caches too, but Debian's libunwind.a is not position-independent in every object, takes
+// locks and blocks signals, and allocates. tests/bench/unwind_bench.cpp compares the three.
+#include "unwind.hpp"
+
+#include <atomic>
+
+#include "resolve.hpp"
+#include "sys.hpp"
+#include "unwind_cfi.hpp"
+
+// Reads other functions' frames on purpose.
+#define HOSTWAIT_READS_STACK __attribute__((no_sanitize("address", "thread", "undefined")))
+
+namespace hostwait::unwind {
+
+namespace {
+
+// The cache: direct-mapped, written and read without a lock. The two words of an entry are checked
+// against each other, so that an entry torn between two writers, or of an older generation of the
+// loader's list, does not match.
+constexpr unsigned cache_bits = 14;
+struct cached {
+  std::atomic<std::uint64_t> key, rule;
+};
+constinit std::atomic<cached*> cache_{nullptr};
+
+constexpr std::uint64_t spread_1 = 0x9e3779b97f4a7c15, spread_2 = 0xd6e8feb86659fd93;
+
+cached* cache() noexcept {
+  cached* known = cache_.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  constexpr std::size_t bytes = sizeof(cached) << cache_bits;
+  auto* fresh = static_cast<cached*>(sys::mmap_anonymous(bytes));
+  if (fresh == nullptr) return nullptr;
+  if (cache_.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return fresh;
+  sys::munmap(fresh, bytes);
+  return known;
+}
+
+std::uint64_t look_up(cached* table, std::uintptr_t address, std::uint64_t generation) noexcept {
+  std::uint64_t key = address ^ generation * spread_2;
+  cached& place = table[key * spread_1 >> (64 - cache_bits)];
+  std::uint64_t bits = place.rule.load(std::memory_order_relaxed);
+  if ((place.key.load(std::memory_order_relaxed) ^ bits * spread_1) == key) return bits;
+  bits = rule_of(address).packed();
+  place.rule.store(bits, std::memory_order_relaxed);
+  place.key.store(key ^ bits * spread_1, std::memory_order_relaxed);
+  return bits;
+}
+
+// The part of a stack that is known to be readable: `first` page and a number of pages, in one
+// word, since a signal handler on this thread may look at it, and change it, at any instruction.
+// Pages are asked for once (a system call each) when a walk first reaches them; a thread's stack
+// stays mapped while the thread runs on it. 0: nothing known.
+thread_local constinit std::atomic<std::uint64_t> known_stack_{0};
+constexpr unsigned page_shift = 12, count_bits = 19;
+constexpr std::uint64_t max_new_pages = 16384;  // 64 MiB: no frame is that large
+
+class stack_view {
+ public:
+  stack_view() noexcept : word_(known_stack_.load(std::memory_order_relaxed)) {}
+  void remember() const noexcept {
+    if (changed_) known_stack_.store(word_, std::memory_order_relaxed);
+  }
+  // Begins at `sp`, on whatever stack that is.
+  bool start(std::uintptr_t sp) noexcept {
+    std::uint64_t page = sp >> page_shift;
+    if (page - first() < pages()) return true;
+    if (!sys::readable(sp & ~std::uintptr_t{7})) return false;
+    word_ = page << count_bits | 1;
+    changed_ = true;
+    return true;
+  }
+  // Eight bytes, aligned, at or above the walk's stack pointer.
+  bool covers(std::uintptr_t at) noexcept {
+    if (at % 8 != 0) return false;
+    return (at >> page_shift) - first() < pages() || extend(at >> page_shift);
+  }
+
+ private:
+  std::uint64_t first() const noexcept { return word_ >> count_bits; }
+  std::uint64_t pages() const noexcept { return word_ & ((1u << count_bits) - 1); }
+  __attribute__((noinline)) bool extend(std::uint64_t page) noexcept {
+    if (page < first() || page - first() - pages() >= max_new_pages) return false;
+    while (page - first() >= pages()) {
+      std::uint64_t next = first() + pages();
+      if (pages() + 1 == 1u << count_bits || !sys::readable(next << page_shift)) return false;
+      ++word_;
+      changed_ = true;
+    }
+    return true;
+  }
+  std::uint64_t word_;
+  bool changed_ = false;
+};
+
+struct frame {
+  std::uintptr_t ip, sp, bp, lr;
+  bool exact = false;  // ip was interrupted there: not a return address
+  bool has_bp = true, has_lr = false;
+};
+
+std::uintptr_t without_signature(std::uintptr_t address) noexcept {
+#if defined(__aarch64__)
+  register std::uintptr_t x30 asm("x30") = address;
+  asm("hint #7" : "+r"(x30));  // xpaclri: nothing on machines without pointer authentication
+  return x30;
+#else
+  return address;
+#endif
+}
+
+HOSTWAIT_READS_STACK bool read(stack_view& stack, std::uintptr_t lowest, std::uintptr_t at,
+                               std::uintptr_t& out) noexcept {
+  if (at < lowest || !stack.covers(at)) return false;
+  out = *reinterpret_cast<const std::uintptr_t*>(at);
+  return true;
+}
+
+bool saved(stack_view& stack, const frame& f, std::uintptr_t cfa, saved_at where,
+           std::int32_t offset, std::uintptr_t& out) noexcept {
+  std::uintptr_t base = where == saved_at::cfa ? cfa : where == saved_at::bp ? f.bp : f.sp;
+  if (where == saved_at::bp && !f.has_bp) return false;
+  return read(stack, f.sp, base + static_cast<std::uintptr_t>(std::int64_t{offset}), out);
+}
+
+#if defined(__aarch64__)
+// struct rt_sigframe: siginfo (128 bytes), ucontext whose registers begin at 176 + 8.
+bool kernel_signal(stack_view& stack, frame& f) noexcept {
+  const std::uintptr_t registers = f.sp + 128 + 176 + 8;
+  frame next{};
+  if (!read(stack, f.sp, registers + 29 * 8, next.bp) ||
+      !read(stack, f.sp, registers + 30 * 8, next.lr) ||
+      !read(stack, f.sp, registers + 31 * 8, next.sp) ||
+      !read(stack, f.sp, registers + 32 * 8, next.ip))
+    return false;
+  next.exact = next.has_lr = true;
+  f = next;
+  return stack.start(f.sp);
+}
+#endif
+
+// To the caller's frame. False: the walk ends here.
+bool step(stack_view& stack, frame& f, const rule& r) noexcept {
+  std::uintptr_t cfa = 0;
+  const auto offset = static_cast<std::uintptr_t>(std::int64_t{r.cfa_offset});
+  switch (r.cfa) {
+    case cfa_from::sp:
+      cfa = f.sp + offset;
+      break;
+    case cfa_from::bp:
+      if (!f.has_bp) return false;
+      cfa = f.bp + offset;
+      break;
+    case cfa_from::bp_memory:
+    case cfa_from::bp_memory_8:
+      if (!f.has_bp || !read(stack, f.sp, f.bp + offset, cfa)) return false;
+      break;
+    case cfa_from::sp_memory:
+    case cfa_from::sp_memory_8:
+      if (!read(stack, f.sp, f.sp + offset, cfa)) return false;
+      break;
+    case cfa_from::plt:
+      cfa = f.sp + 8 + ((f.ip & 15) >= offset ? 8 : 0);
+      break;
+#if defined(__aarch64__)
+    case cfa_from::kernel_signal:
+      return kernel_signal(stack, f);
+#endif
+    default:
+      return false;
+  }
+  if (r.cfa == cfa_from::bp_memory_8 || r.cfa == cfa_from::sp_memory_8) cfa += 8;
+
+  // A stack only ever grows towards its caller, except through a signal frame, which may lie on a
+  // stack of its own. (A leaf of aarch64 may have no frame at all; then its lr takes it on, once.)
+  if (!r.signal && !(cfa > f.sp || (r.ra == saved_at::nowhere && cfa == f.sp))) return false;
+  frame next{};
+  next.sp = cfa;
+  if (r.ra == saved_at::nowhere) {
+    if (!f.has_lr) return false;
+    next.ip = f.lr;
+  } else if (!saved(stack, f, cfa, r.ra, r.ra_offset, next.ip)) {
+    return false;
+  }
+  next.ip = without_signature(next.ip);
+  next.bp = f.bp;
+  next.has_bp = f.has_bp && r.bp == saved_at::nowhere;
+  if (r.bp != saved_at::nowhere && r.bp != saved_at::lost)
+    next.has_bp = saved(stack, f, cfa, r.bp, r.bp_offset, next.bp);
+  next.exact = r.signal;
+  f = next;
+  return !r.signal || stack.start(f.sp);
+}
+
+}  // namespace
+
+unsigned capture(const registers& from, std::uintptr_t* out, unsigned limit) noexcept {
+  if (limit == 0 || from.ip == 0) return 0;
+  out[0] = without_signature(from.ip);
+  cached* table = cache();
+  stack_view stack;
+  if (table == nullptr || !stack.start(from.sp)) return 1;
+  const std::uint64_t generation = resolve::loader_generation();
+  frame now{out[0], from.sp, from.bp, from.lr};
+  now.has_lr = from.lr != 0;
+  unsigned depth = 1, signals = 0;
+  while (depth < limit) {
+    const std::uintptr_t address = now.exact ? now.ip : now.ip - 1;
+    const rule r = rule::unpacked(look_up(table, address, generation));
+    if (r.signal && ++signals > 8) break;  // a loop of damaged signal frames
+    if (!step(stack, now, r) || now.ip == 0) break;
+    out[depth++] = now.ip;
+  }
+  stack.remember();
+  return depth;
+}
+
+}  // namespace hostwait::unwind
