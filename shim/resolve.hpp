@@ -4,6 +4,7 @@
 // trick lives in resolve*.cpp and resolve*.S and nowhere else.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,7 +18,10 @@ inline constexpr unsigned max_copies = 4;
 
 // The driver's own function for a row, in the copy of libcuda numbered `copy`. Null before that
 // copy is known and for symbols that it does not export. Lock-free; works before constructors.
-void* real(row_id row, unsigned copy) noexcept;
+extern std::atomic<void*> real_table[max_copies][row_count] __attribute__((visibility("hidden")));
+inline void* real(row_id row, unsigned copy) noexcept {
+  return real_table[copy][row].load(std::memory_order_relaxed);
+}
 
 // Driver functions that the shim itself calls and that are no rows. Null where absent.
 enum class helper_id : std::uint8_t {
@@ -29,7 +33,8 @@ enum class helper_id : std::uint8_t {
 void* helper(helper_id what, unsigned copy) noexcept;
 
 // A symbol of libc or of the dynamic loader (dlsym, dlopen, pthread_...), found by our own ELF
-// look-up: once dlvsym is interposed, even a versioned reference binds to ourselves. Null if absent.
+// look-up: once dlvsym is interposed, even a versioned reference binds to ourselves. Null if
+// absent.
 void* libc_symbol(const char* name) noexcept;
 
 struct copy_info {
