@@ -49,6 +49,7 @@ class Session:
         self.passed = self.failed = self.skipped = 0
         self.failures = []
         self.count = 0
+        self.kept = {}  # runs under hostwait that a later proof looks at again
         self.tool = self._find("bin/hostwait", "HOSTWAIT_TOOL")
         self.shim = self._find("lib/libhostwait.so", "HOSTWAIT_SHIM")
         self.link = self._find("lib/libhostwait_link.so", "HOSTWAIT_SHIM_LINK")

@@ -128,7 +128,7 @@ def same_output(session, name, command, runs_without=2):
     if without[0].status == 77:
         session.skip(name, without[0].out.strip().splitlines()[-1] if without[0].out else "77")
         return None
-    ran = session.hostwait(command)
+    ran = session.kept[name] = session.hostwait(command)
     session.check(f"{name}.status", ran.status == without[0].status == 0,
                   f"{without[0].status} without, {ran.status} with; {ran.err.strip()[-200:]}"
                   if ran.status else "")
@@ -257,7 +257,7 @@ def cupti(session):
         if not counted:
             session.check(f"cupti.{name}", False, f"no counts; {witness.err.strip()[-300:]}")
             continue
-        ran = session.hostwait(command)
+        ran = session.kept.get(name) or session.hostwait(command)
         agreed, explained, unexplained = cupti_compare.compare(counted, ran.records)
         for line in agreed:
             session.log(f"cupti.{name}: agrees: {line}")
