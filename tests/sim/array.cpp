@@ -12,7 +12,7 @@ namespace hostwait::sim {
 
 array* find_array(CUarray handle) {
   auto* a = reinterpret_cast<array*>(handle);
-  return a && a->magic == array{}.magic ? a : nullptr;
+  return a && a->magic == array::right_magic ? a : nullptr;
 }
 
 namespace {

@@ -12,7 +12,8 @@ namespace hostwait::sim {
 struct graph;
 
 struct graph_node {
-  uint32_t magic = 0x4853474e;
+  static constexpr uint32_t right_magic = 0x4853474e;
+  uint32_t magic = right_magic;
   CUgraphNodeType type;
   graph* owner;
   work item;                       // run, busy_ns, by_worker, ready are used
@@ -21,7 +22,8 @@ struct graph_node {
 };
 
 struct graph {
-  uint32_t magic = 0x48534752;
+  static constexpr uint32_t right_magic = 0x48534752;
+  uint32_t magic = right_magic;
   std::vector<std::unique_ptr<graph_node>> nodes;
 };
 
@@ -37,7 +39,8 @@ struct capture {
 };
 
 struct event {
-  uint32_t magic = 0x48534556;
+  static constexpr uint32_t right_magic = 0x48534556;
+  uint32_t magic = right_magic;
   std::atomic<bool> alive{true};
   unsigned flags;
   context* ctx;

@@ -8,7 +8,8 @@
 namespace hostwait::sim {
 
 struct array {
-  uint32_t magic = 0x48534152;
+  static constexpr uint32_t right_magic = 0x48534152;
+  uint32_t magic = right_magic;
   context* ctx;
   char* data;
   size_t width_bytes, height, depth;  // at least 1 each

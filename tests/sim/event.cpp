@@ -7,7 +7,7 @@ namespace hostwait::sim {
 
 event* find_event(CUevent handle) {
   auto* e = reinterpret_cast<event*>(handle);
-  return e && e->magic == event{}.magic && e->alive ? e : nullptr;
+  return e && e->magic == event::right_magic && e->alive ? e : nullptr;
 }
 
 namespace {

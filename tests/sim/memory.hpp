@@ -12,7 +12,8 @@ namespace hostwait::sim {
 enum class memory_kind : uint8_t { pageable, device, pinned, registered, managed, stream_ordered };
 
 struct pool {
-  uint32_t magic = 0x4853504f;
+  static constexpr uint32_t right_magic = 0x4853504f;
+  uint32_t magic = right_magic;
   int device;
   std::atomic<uint64_t> used{0}, used_high{0}, release_threshold{0};
   std::atomic<int> reuse_flags[3]{1, 1, 1};

@@ -10,7 +10,7 @@ namespace hostwait::sim {
 
 pool* find_pool(CUmemoryPool handle) {
   auto* p = reinterpret_cast<pool*>(handle);
-  return p && p->magic == pool{}.magic ? p : nullptr;
+  return p && p->magic == pool::right_magic ? p : nullptr;
 }
 
 namespace {

@@ -55,7 +55,8 @@ enum class stream_kind : uint8_t { legacy, blocking, non_blocking, per_thread };
 
 // Never freed: a stale handle is answered with an error, and waiters may look at it at any time.
 struct stream {
-  uint32_t magic = 0x48535354;
+  static constexpr uint32_t right_magic = 0x48535354;
+  uint32_t magic = right_magic;
   stream_kind kind;
   context* ctx;
   unsigned flags;
@@ -73,7 +74,8 @@ struct stream {
 };
 
 struct context {
-  uint32_t magic = 0x48534358;
+  static constexpr uint32_t right_magic = 0x48534358;
+  uint32_t magic = right_magic;
   int device;
   bool primary;
   unsigned flags = 0;
@@ -84,6 +86,7 @@ struct context {
   std::atomic<uint64_t> pending{0};          // work not yet completed, all streams
   std::atomic<uint64_t> ordered_pending{0};  // the same, legacy and blocking streams only
   size_t limits[16];
+  size_t local_bytes = 16384;  // local memory per thread that is there already
   int cache_config = 0;
   uint64_t peers = 0;  // bit per device with enabled access
 };

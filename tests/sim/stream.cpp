@@ -49,7 +49,7 @@ stream* find_stream(CUstream handle, bool per_thread, CUresult* error) {
   auto value = reinterpret_cast<uintptr_t>(handle);
   if (value > 2) {
     auto* s = reinterpret_cast<stream*>(handle);
-    if (s->magic == stream{}.magic && s->alive.load(std::memory_order_relaxed)) return s;
+    if (s->magic == stream::right_magic && s->alive.load(std::memory_order_relaxed)) return s;
     *error = CUDA_ERROR_INVALID_HANDLE;
     return nullptr;
   }
