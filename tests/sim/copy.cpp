@@ -73,7 +73,8 @@ CUresult copy_on(stream* s, bool synchronous, const copy_shape& shape) {
 
   work item;
   item.busy_ns = copy_busy_ns(bytes);
-  item.by_worker = bytes > cheap;
+  // A copy for which the host waits anyway is its own cost when nothing is ahead of it.
+  item.by_worker = bytes > cheap && !waits;
   item.run = [shape] { move_bytes(shape); };
   lock held(q().mutex);
   if (s->capturing)

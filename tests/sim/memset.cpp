@@ -22,7 +22,7 @@ CUresult fill(CUstream handle, bool per_thread, bool synchronous, CUdeviceptr at
   bool on_device = found->kind == memory_kind::device || found->kind == memory_kind::stream_ordered;
   work item;
   item.busy_ns = copy_busy_ns(width * sizeof(T) * height);
-  item.by_worker = width * sizeof(T) * height > (64 << 10);
+  item.by_worker = width * sizeof(T) * height > (64 << 10) && (!synchronous || on_device);
   item.run = [=] {
     for (size_t y = 0; y < height; ++y) {
       auto* row = reinterpret_cast<T*>(at + y * pitch);
