@@ -361,7 +361,7 @@ HOSTWAIT_CAI_API int hostwait_cai_extent(const hostwait_cai_desc*, int64_t* lo, 
 HOSTWAIT_CAI_API int hostwait_cai_element_strides(const hostwait_cai_desc*, int64_t* out,
                                                   hostwait_cai_error*);
 
-/* Writes the typestr with a NUL; returns its length, 0 if `room` does not suffice (24 does). */
+/* Writes the typestr with a NUL; returns its length, 0 if `room` does not suffice (40 does). */
 HOSTWAIT_CAI_API size_t hostwait_cai_typestr(const hostwait_cai_desc*, char* out, size_t room);
 
 /* ---- Where the data are -------------------------------------------------------------------- */

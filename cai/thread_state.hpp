@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// What a thread keeps: cached events per context and its counters. Owned by a registry that is
+// never destroyed, so that neither thread exit nor process exit calls into a driver that may be
+// gone; a state is handed on to the next new thread, events included.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "driver.hpp"
+
+namespace hostwait::cai {
+
+#define HOSTWAIT_CAI_COUNTERS(X)                                                                  \
+  X(acquires)                                                                                     \
+  X(elided) X(ready_now) X(waits) X(back_edges) X(event_waits) X(host_waits) X(polls) X(opt_outs) \
+      X(opt_outs_pending) X(legacy_producer_current) X(legacy_via_dlpack) X(legacy_join)          \
+          X(legacy_device) X(legacy_none) X(capture_refused) X(capture_assumed)                   \
+              X(back_edges_skipped) X(events_created) X(retired) X(drained)
+
+struct counters {
+#define HOSTWAIT_CAI_MEMBER(name) std::atomic<uint64_t> name;
+  HOSTWAIT_CAI_COUNTERS(HOSTWAIT_CAI_MEMBER)
+#undef HOSTWAIT_CAI_MEMBER
+};
+
+// Events of one context. `wait` serves every record-and-wait of this thread, since a wait binds to
+// the latest record at its call (R27); `capture` is recorded in captures only, where an event
+// belongs to the graph.
+struct event_slot {
+  uint64_t context, context_id;
+  void* wait;
+  void* capture;
+};
+
+struct thread_state {
+  uint32_t number;  // from 1; unique among living threads
+  uint32_t slot_count, slot_room;
+  event_slot* slots;
+  event_slot first_slots[4];
+  counters count;
+  thread_state* next;       // of all states
+  thread_state* next_free;  // of those without a thread
+};
+
+// The calling thread's state; NULL only without memory.
+thread_state* this_thread();
+
+// Adds to a counter of the calling thread: one writer, so no atomic addition is needed.
+inline void add(std::atomic<uint64_t>& counter, uint64_t n = 1) {
+  counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+// The slot of `context`, which must be current; events are created as needed, entries of contexts
+// that are gone are dropped.
+int slot_for(thread_state* thread, const hostwait_cai_driver& driver, uint64_t context,
+             const error_sink& sink, event_slot* out);
+
+// Events that are polled or waited for by the host: taken from and given back to a pool per
+// context. `context` must be current for take_event.
+int take_event(thread_state* thread, const hostwait_cai_driver& driver, uint64_t context,
+               const error_sink& sink, uint64_t* event);
+void give_event(const hostwait_cai_driver& driver, uint64_t context, uint64_t event);
+
+// A number that differs between a context and a later one at the same address.
+uint64_t context_id(const hostwait_cai_driver& driver, uint64_t context);
+
+// Retained once per device and never released.
+int primary_context(const hostwait_cai_driver& driver, int device, uint64_t* context);
+
+// For set_driver: no driver call.
+void forget_everything();
+void forget_retired();
+
+}  // namespace hostwait::cai
