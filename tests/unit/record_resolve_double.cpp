@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// What the record and the unwinder need of shim/resolve*, for tests without a preload: dlsym finds
+// libc's symbols, and the tests move the loader's generation themselves.
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "record_resolve_double.hpp"
+#include "resolve.hpp"
+
+namespace {
+std::atomic<std::uint32_t> generation{1};
+std::atomic<bool> old_libc{false};
+}  // namespace
+
+namespace hostwait::test {
+void next_loader_generation() {
+  generation.fetch_add(1);
+}
+void pretend_old_libc(bool old) {
+  old_libc.store(old);
+}
+}  // namespace hostwait::test
+
+namespace hostwait::resolve {
+
+void* libc_symbol(const char* name) noexcept {
+  if (old_libc.load() && name[0] == '_' && name[1] == 'd') return nullptr;  // _dl_find_object
+  return dlsym(RTLD_DEFAULT, name);
+}
+
+std::uint32_t loader_generation() noexcept {
+  return generation.load(std::memory_order_acquire);
+}
+
+}  // namespace hostwait::resolve

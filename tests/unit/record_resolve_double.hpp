@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// Handles of the double of shim/resolve*.
+#pragma once
+
+namespace hostwait::test {
+
+void next_loader_generation();
+void pretend_old_libc(bool old);  // before the first look-up of _dl_find_object
+
+}  // namespace hostwait::test
