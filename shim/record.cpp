@@ -3,6 +3,7 @@
 // The writer of the record: the call that a thread is in, counting a call, totals.
 #include "record.hpp"
 
+#include <bit>
 #include <cstring>
 
 #include "record_threads.hpp"
@@ -15,6 +16,75 @@ namespace {
 constinit std::atomic<std::uint32_t> max_sites_{default_max_sites};
 constinit number_table sites_{false};
 
+// Saturating, for the 32-bit words.
+void one_more(std::uint32_t& of) noexcept {
+  std::uint32_t now = load(of);
+  if (now != 0xffffffffu) store(of, now + 1);
+}
+void one_more(std::uint64_t& of) noexcept {
+  store(of, load(of) + 1);
+}
+
+unsigned bucket_of(std::uint64_t ns) noexcept {
+  unsigned bucket = static_cast<unsigned>(std::bit_width(ns | 1)) - 1;
+  return bucket < 31 ? bucket : 31;
+}
+
+// Counters of the folded entry have many writers: atomic additions. All others have one.
+void count(const tally& to, const observation& seen) noexcept {
+  hostwait_record_counters& c = *to.counters;
+  one_more(c.calls);
+  switch (seen.what) {
+    case outcome::counted:
+      break;
+    case outcome::waited:
+      one_more(c.waited);
+      break;
+    case outcome::latent:
+      one_more(c.latent);
+      break;
+    case outcome::refused:
+      one_more(c.refused);
+      break;
+    case outcome::held:
+      one_more(c.held);
+      break;
+  }
+  if (seen.violation) one_more(c.violations);
+  store(c.total_ns, load(c.total_ns) + seen.ns);
+  if (seen.ns > load(c.max_ns)) store(c.max_ns, seen.ns);
+  one_more(to.histogram->bucket[bucket_of(seen.ns)]);
+}
+
+void count_shared(const tally& to, const observation& seen) noexcept {
+  hostwait_record_counters& c = *to.counters;
+  add_shared(c.calls, std::uint64_t{1});
+  switch (seen.what) {
+    case outcome::counted:
+      break;
+    case outcome::waited:
+      add_shared(c.waited, std::uint64_t{1});
+      break;
+    case outcome::latent:
+      add_shared(c.latent, std::uint64_t{1});
+      break;
+    case outcome::refused:
+      add_shared(c.refused, 1u);
+      break;
+    case outcome::held:
+      add_shared(c.held, 1u);
+      break;
+  }
+  if (seen.violation) add_shared(c.violations, std::uint64_t{1});
+  add_shared(c.total_ns, seen.ns);
+  std::atomic_ref<std::uint64_t> longest(c.max_ns);
+  std::uint64_t before = longest.load(std::memory_order_relaxed);
+  while (seen.ns > before &&
+         !longest.compare_exchange_weak(before, seen.ns, std::memory_order_relaxed)) {
+  }
+  add_shared(to.histogram->bucket[bucket_of(seen.ns)], 1u);
+}
+
 std::uint64_t word_of(const judgement& v) noexcept {
   return static_cast<std::uint64_t>(v.verdict) | static_cast<std::uint64_t>(v.reason) << 8 |
          static_cast<std::uint64_t>(v.direction) << 16 |
@@ -23,18 +93,18 @@ std::uint64_t word_of(const judgement& v) noexcept {
 }
 
 std::size_t label_size(const char* label) noexcept {
-  return label == nullptr ? 0 : strnlen(label, 63);
+  return label == nullptr || *label == '\0' ? 0 : strnlen(label, 63);
 }
 
 hash128 identity_of(const site_key& key) noexcept {
   hash128 hash;
   hash.add(word_of(key.verdict) | static_cast<std::uint64_t>(key.row) << 32 |
-           static_cast<std::uint64_t>(key.in_capture) << 48);
+           static_cast<std::uint64_t>(key.in_capture) << 48 |
+           static_cast<std::uint64_t>(key.native_depth) << 49);
   hash.add(static_cast<std::uint64_t>(key.range) << 32 | key.python);
   for (std::uint32_t i = 0; i < key.native_depth; ++i) hash.add(key.native[i]);
   std::size_t size = label_size(key.label);
   if (size != 0) hash.add(hash_of(key.label, size));
-  hash.add(key.native_depth);
   return hash;
 }
 
@@ -136,13 +206,11 @@ void note_unregistered(const site_key& key, const observation& seen) noexcept {
              std::uint64_t{1});
 }
 
-// Whether `w` is the calling thread's writer in this process. It is not after a fork.
-bool own(const thread_writer* w) noexcept {
-  return w != nullptr && w == own_slot_.writer &&
-         own_slot_.epoch == epoch_.load(std::memory_order_relaxed);
-}
-
 }  // namespace
+
+std::uint32_t epoch() noexcept {
+  return current_open();
+}
 
 void set_max_sites(std::uint32_t limit) noexcept {
   max_sites_.store(limit != 0 ? limit : default_max_sites, std::memory_order_relaxed);
@@ -153,7 +221,7 @@ void forget_sites() noexcept {
 }
 
 void enter(thread_writer* w, row_id row, std::uint64_t now_mono_ns) noexcept {
-  if (!alive() || !own(w)) return;
+  if (!own(w)) return;
   std::uint32_t call = known_call(row);
   if (call == 0) {
     slow_path inside(page());
@@ -164,15 +232,14 @@ void enter(thread_writer* w, row_id row, std::uint64_t now_mono_ns) noexcept {
 }
 
 void leave(thread_writer* w) noexcept {
-  if (!alive() || !own(w)) return;
+  if (!own(w)) return;
   store(w->entry->in_call, 0u);
   store(w->entry->in_call_since_ns, std::uint64_t{0});
 }
 
 void note(thread_writer* w, const site_key& key, const observation& seen) noexcept {
-  if (!alive()) return;
   if (!own(w)) {
-    note_unregistered(key, seen);
+    if (alive()) note_unregistered(key, seen);
     return;
   }
   store(w->entry->recorded, load(w->entry->recorded) + 1);
@@ -211,10 +278,9 @@ totals sum() noexcept {
 }
 
 void count_allowed(thread_writer* w, std::uint64_t calls) noexcept {
-  if (!alive()) return;
   if (own(w)) {
     store(w->entry->allowed, load(w->entry->allowed) + calls);
-  } else {
+  } else if (alive()) {
     add_shared(entry_at<hostwait_record_thread>(HOSTWAIT_SECTION_THREADS, 0)->allowed, calls);
   }
 }

@@ -16,7 +16,9 @@ namespace hostwait::record {
 // child neither takes the parent's record for its own nor inherits a lock that some other thread
 // held. Where the kernel lacks the advice, the process id is compared (one system call a look).
 struct wiped_page {
-  std::atomic<std::uint32_t> alive;   // 1: the record of this very process is open
+  // Number of the open (from 1, in this process and its ancestors) while the record of this very
+  // process is open, else 0.
+  std::atomic<std::uint32_t> alive;
   std::atomic<std::uint32_t> locked;  // 1: a thread is inside the slow path
   std::atomic<std::uint32_t> tried;   // 1: opening was tried, and is not tried again
 };
@@ -32,10 +34,17 @@ inline bool forked_without_wipe() noexcept {
   return owner != 0 && owner != sys::getpid();
 }
 
-// The word that is checked before each write.
-inline bool alive() noexcept {
+inline constexpr std::uint32_t compare_process = 0x80000000u;  // in `alive`: the page is not wiped
+
+// The word that is checked before each write: 0, or the number of the open.
+inline std::uint32_t current_open() noexcept {
   wiped_page* p = page_.load(std::memory_order_acquire);
-  return p != nullptr && p->alive.load(std::memory_order_acquire) == 1 && !forked_without_wipe();
+  if (p == nullptr) return 0;
+  std::uint32_t open = p->alive.load(std::memory_order_acquire);
+  return (open & compare_process) != 0 && forked_without_wipe() ? 0 : open;
+}
+inline bool alive() noexcept {
+  return current_open() != 0;
 }
 
 // The slow path's only lock. It is tried a bounded number of times and given up: no thread ever

@@ -20,7 +20,7 @@ namespace {
 constinit settings settings_{nullptr, 0, nullptr, false};
 constinit std::uint64_t start_real_ns_ = 0, start_mono_ns_ = 0;
 constinit std::uint32_t start_pid_ = 0;
-constinit std::uint32_t steps_ = 0;
+constinit std::uint32_t steps_ = 0, opens_ = 0;
 
 constexpr std::uint32_t max_steps = 16384;
 
@@ -127,7 +127,7 @@ bool open_slow() noexcept {
   if (p == nullptr) return false;
   slow_path inside(p);
   if (!inside) return false;
-  if (p->alive.load(std::memory_order_relaxed) == 1) return true;
+  if (p->alive.load(std::memory_order_relaxed) != 0) return true;
   if (p->tried.load(std::memory_order_relaxed) == 1) return false;
   p->tried.store(1, std::memory_order_relaxed);
   if (sections_.header() != nullptr) forget_parent();
@@ -139,8 +139,8 @@ bool open_slow() noexcept {
   std::uint64_t magic;
   std::memcpy(&magic, HOSTWAIT_RECORD_MAGIC, sizeof magic);
   publish(*reinterpret_cast<std::uint64_t*>(header->magic), magic);
-  epoch_.fetch_add(1, std::memory_order_relaxed);
-  p->alive.store(1, std::memory_order_release);
+  bool wiped = page_owner_.load(std::memory_order_relaxed) == 0;
+  p->alive.store(++opens_ | (wiped ? 0 : compare_process), std::memory_order_release);
   return true;
 }
 

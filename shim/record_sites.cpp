@@ -9,18 +9,6 @@ namespace {
 constexpr hostwait_record_counters* no_counters = nullptr;
 }
 
-// The loads and stores are atomic for the slot's next thread only: the kernel's word that the last
-// one has ended is an order that no tool can see.
-const tally* site_table::find(const hash128& key) const noexcept {
-  const table* from = table_;
-  if (from == nullptr) return nullptr;
-  for (std::uint64_t i = (key.a >> 20) & from->mask;; i = (i + 1) & from->mask) {
-    const place& here = from->places[i];
-    if (load(here.to.counters) == nullptr) return nullptr;
-    if (load(here.a) == key.a && load(here.b) == key.b) return &here.to;
-  }
-}
-
 void site_table::put(table* into, const hash128& key, const tally& to) noexcept {
   std::uint64_t i = (key.a >> 20) & into->mask;
   while (into->places[i].to.counters != nullptr) i = (i + 1) & into->mask;

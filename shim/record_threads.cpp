@@ -14,14 +14,12 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include <bit>
 #include <cstring>
 
 #include "resolve.hpp"
 
 namespace hostwait::record {
 
-constinit std::atomic<std::uint32_t> epoch_{0};
 thread_local constinit own_slot own_slot_{};
 
 namespace {
@@ -153,22 +151,8 @@ thread_writer* register_thread() noexcept {
   store(entry->end_mono_ns, std::uint64_t{0});
   publish(entry->state, 1u);
   tids_[writer->index] = tid;
-  own_slot_ = {writer, epoch_.load(std::memory_order_relaxed)};
+  own_slot_ = {writer, current_open()};
   return writer;
-}
-
-// Saturating, for the 32-bit words.
-void one_more(std::uint32_t& of) noexcept {
-  std::uint32_t now = load(of);
-  if (now != 0xffffffffu) store(of, now + 1);
-}
-void one_more(std::uint64_t& of) noexcept {
-  store(of, load(of) + 1);
-}
-
-unsigned bucket_of(std::uint64_t ns) noexcept {
-  unsigned bucket = static_cast<unsigned>(std::bit_width(ns | 1)) - 1;
-  return bucket < 31 ? bucket : 31;
 }
 
 }  // namespace
@@ -181,10 +165,9 @@ std::uint64_t now_ns() noexcept {
 }
 
 thread_writer* this_thread() noexcept {
-  if (!alive()) return nullptr;
-  if (own_slot_.writer != nullptr && own_slot_.epoch == epoch_.load(std::memory_order_relaxed))
-    return own_slot_.writer;
-  return register_thread();
+  std::uint32_t open = current_open();
+  if (open == 0) return nullptr;
+  return own_slot_.open == open ? own_slot_.writer : register_thread();
 }
 
 bool pair(std::uint32_t thread, std::uint32_t site, tally& out) noexcept {
@@ -237,61 +220,5 @@ void forget_threads() noexcept {
   for (std::uint32_t& tid : tids_) tid = 0;
   pairs_.forget();
 }
-
-void count(const tally& to, const observation& seen) noexcept {
-  hostwait_record_counters& c = *to.counters;
-  one_more(c.calls);
-  switch (seen.what) {
-    case outcome::counted:
-      break;
-    case outcome::waited:
-      one_more(c.waited);
-      break;
-    case outcome::latent:
-      one_more(c.latent);
-      break;
-    case outcome::refused:
-      one_more(c.refused);
-      break;
-    case outcome::held:
-      one_more(c.held);
-      break;
-  }
-  if (seen.violation) one_more(c.violations);
-  store(c.total_ns, load(c.total_ns) + seen.ns);
-  if (seen.ns > load(c.max_ns)) store(c.max_ns, seen.ns);
-  one_more(to.histogram->bucket[bucket_of(seen.ns)]);
-}
-
-void count_shared(const tally& to, const observation& seen) noexcept {
-  hostwait_record_counters& c = *to.counters;
-  add_shared(c.calls, std::uint64_t{1});
-  switch (seen.what) {
-    case outcome::counted:
-      break;
-    case outcome::waited:
-      add_shared(c.waited, std::uint64_t{1});
-      break;
-    case outcome::latent:
-      add_shared(c.latent, std::uint64_t{1});
-      break;
-    case outcome::refused:
-      add_shared(c.refused, 1u);
-      break;
-    case outcome::held:
-      add_shared(c.held, 1u);
-      break;
-  }
-  if (seen.violation) add_shared(c.violations, std::uint64_t{1});
-  add_shared(c.total_ns, seen.ns);
-  std::atomic_ref<std::uint64_t> longest(c.max_ns);
-  std::uint64_t before = longest.load(std::memory_order_relaxed);
-  while (seen.ns > before &&
-         !longest.compare_exchange_weak(before, seen.ns, std::memory_order_relaxed)) {
-  }
-  add_shared(to.histogram->bucket[bucket_of(seen.ns)], 1u);
-}
-
-std::uint32_t epoch() noexcept { return epoch_.load(std::memory_order_relaxed); }
 
 }  // namespace hostwait::record

@@ -18,7 +18,17 @@ struct tally {
 // signals blocked, so that a handler on this thread finds it whole).
 class site_table {
  public:
-  const tally* find(const hash128& key) const noexcept;
+  // The loads are atomic for the slot's next thread only: the kernel's word that the last one has
+  // ended is an order that no tool can see.
+  const tally* find(const hash128& key) const noexcept {
+    const table* from = table_;
+    if (from == nullptr) return nullptr;
+    for (std::uint64_t i = (key.a >> 20) & from->mask;; i = (i + 1) & from->mask) {
+      const place& here = from->places[i];
+      if (load(here.to.counters) == nullptr) return nullptr;
+      if (load(here.a) == key.a && load(here.b) == key.b) return &here.to;
+    }
+  }
   bool insert(const hash128& key, const tally& to) noexcept;
   void clear() noexcept;      // keeps the room
   void take_over() noexcept;  // a new thread in the slot: also gives outgrown tables back
@@ -52,25 +62,21 @@ struct thread_writer {
 inline constexpr std::uint32_t max_threads = 4096;
 inline constexpr std::uint32_t other_site = 0;
 
-// Number of opens in this process and its ancestors: a writer found in thread-local storage is
-// valid only for the open that made it.
-extern std::atomic<std::uint32_t> epoch_;
-
+// A writer found in thread-local storage is valid only for the open that made it: not after a fork.
 struct own_slot {
   thread_writer* writer;
-  std::uint32_t epoch;
+  std::uint32_t open;
 };
 extern thread_local constinit own_slot own_slot_;
+inline bool own(const thread_writer* w) noexcept {
+  return w != nullptr && w == own_slot_.writer && own_slot_.open == current_open();
+}
 
 // Under the lock. The counters of (thread, site); false where there is no room.
 bool pair(std::uint32_t thread, std::uint32_t site, tally& out) noexcept;
 void open_threads() noexcept;  // makes entry 0 and its counters of the "other" site
 const tally& folded_other() noexcept;
 void forget_threads() noexcept;  // in a forked child
-
-// Counters of the folded entry have many writers: atomic additions. All others have one.
-void count(const tally& to, const observation& seen) noexcept;
-void count_shared(const tally& to, const observation& seen) noexcept;
 
 std::uint64_t now_ns() noexcept;  // CLOCK_MONOTONIC
 
