@@ -23,6 +23,11 @@ endmacro()
 
 foreach(header IN LISTS HEADERS)
   set(python_flags)
+  if(header MATCHES "(nanobind|pybind11)")
+    # Glue for a binding library that is none of our dependencies.
+    message("${header}: left out, needs a binding library")
+    continue()
+  endif()
   if(header MATCHES "python")
     # The Python glue includes Python.h; without the interpreter's headers it is not for this machine.
     execute_process(
