@@ -104,7 +104,6 @@ class use {
   use() noexcept { HOSTWAIT_CAI_INIT(ticket_); }
   static std::optional<use> start(mode how, hostwait_cai_stream stream,
                                   std::span<view* const> views, const options& chosen);
-  void retire();
 
   hostwait_cai_ticket ticket_;
   std::vector<ref> owners_;
@@ -186,35 +185,31 @@ inline std::optional<use> use::start(mode how, hostwait_cai_stream stream,
   return std::nullopt;
 }
 
-inline void use::retire() {
-  if (owners_.empty()) return;
-  if (!keep_ || stream_.value == 0) {  // the host has seen the end of its own work
-    owners_.clear();
-    return;
-  }
-  auto* item = new (std::nothrow) detail::retired;
-  if (item == nullptr) return;
-  item->drop = detail::drop_retired;
-  item->owners = std::move(owners_);
-  // Not taken: no driver, so no work; or a capture, whose graph may run at any later time, so that
-  // keeping the arrays is the graph owner's affair (R20).
-  if (hostwait_cai_retire(stream_, static_cast<detail::droppable*>(item), nullptr) !=
-      HOSTWAIT_CAI_OK)
-    detail::drop_retired(item);
-}
-
 inline bool use::release() {
   if (!std::exchange(active_, false)) return true;
+  std::unique_ptr<detail::retired> kept;
+  // A host consumer has seen the end of its own work; without memory the owners go at once.
+  if (keep_ && stream_.value != 0 && !owners_.empty())
+    kept.reset(new (std::nothrow) detail::retired);
+  if (kept) {
+    kept->drop = detail::drop_retired;
+    kept->owners = std::move(owners_);
+  }
   hostwait_cai_error error;
   HOSTWAIT_CAI_INIT(error);
   int code;
-  if (calls_driver_) {
+  if (calls_driver_ || kept) {
     no_gil_scope scope;
     code = hostwait_cai_release(&ticket_, &error);
+    // Not taken: no driver, so no work; or a capture, whose graph may run at any later time, so
+    // that keeping the arrays is the graph owner's affair (R20).
+    if (kept && hostwait_cai_retire(stream_, static_cast<detail::droppable*>(kept.get()),
+                                    nullptr) == HOSTWAIT_CAI_OK)
+      (void)kept.release();
   } else {
     code = hostwait_cai_release(&ticket_, &error);
   }
-  retire();
+  owners_.clear();
   return code == HOSTWAIT_CAI_OK || set_error(error);
 }
 

@@ -133,15 +133,16 @@ inline bool view::read_exchange(PyObject* object, const detail::dl_exchange_api*
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_BufferError, "the exchange table gave no tensor");
     return false;
   }
-  owner_ = detail::own_managed(managed, true);
-  if (!owner_) return false;
   HOSTWAIT_CAI_INIT(desc_);
   HOSTWAIT_CAI_INIT(loc_);
   hostwait_cai_error error;
   HOSTWAIT_CAI_INIT(error);
   int code = hostwait_cai_from_dlpack("dltensor_versioned", managed, &chosen.policy, &desc_, &loc_,
                                       &error);
+  // A version that the core does not know has been handed to its deleter.
+  if (code != HOSTWAIT_CAI_ERR_VERSION) owner_ = detail::own_managed(managed, true);
   if (code != HOSTWAIT_CAI_OK) return set_error(error);
+  if (!owner_) return false;
   located_ = true;
   producer_ = ref::borrow(object);
   for (hostwait_cai_ready& ready : ready_) HOSTWAIT_CAI_INIT(ready);

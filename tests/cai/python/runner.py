@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+"""Runs one case of a vector through the Python glue and compares what happened with what it expects."""
+
+import ctypes
+import gc
+import os
+import threading
+import weakref
+
+import hostwait_cai_glue as glue
+from fake_driver import fake_driver
+from objects import maker
+
+from hostwait import _cai_abi as abi
+
+library = abi.library()
+library.hostwait_cai_typestr.restype = ctypes.c_size_t
+
+LENIENT = {"list": "list", "mapping": "mapping", "no_version": "version", "byteorder": "byteorder",
+           "bytes_typestr": "bytes", "none_pointer": "none_pointer", "int_readonly": "bool",
+           "stream_zero": "stream_zero", "stream_object": "cuda_stream", "null_strides": "null_strides"}
+OPTIONS = {"accept_newer": "accept_newer", "accept_non_native": "accept_byteorder",
+           "check_extent": "check_range", "check_stream_range": "check_handles",
+           "pageable": "accept_pageable", "trust_implicit_order": "trust_implicit"}
+MASKS = {"none": 0, "bool": abi.OPTIONS["accept_mask"],
+         "bits": abi.OPTIONS["accept_mask"] | abi.OPTIONS["accept_bit_mask"]}
+INTENT = {"read": abi.READ, "write": abi.WRITE, "read_write": abi.READ | abi.WRITE, "copy": abi.READ}
+FLAG_NAMES = {"unknown_key": "unknown_keys"}
+ALIASES = b"NUMBA_CUDA_ARRAY_INTERFACE_SYNC,CUPY_CUDA_ARRAY_INTERFACE_SYNC"
+VARIABLES = ("HOSTWAIT_CUDA_ARRAY_INTERFACE_SYNC", "HOSTWAIT_CUDA_ARRAY_INTERFACE_EXPORT_VERSION",
+             "NUMBA_CUDA_ARRAY_INTERFACE_SYNC", "CUPY_CUDA_ARRAY_INTERFACE_SYNC")
+EXPORT_NONE, EXPORT_OPT_OUT, EXPORT_KEPT = 1, 2, 4
+DEVICE_TYPES = {"cpu": 1, "cuda": 2, "rocm": 10}
+DL_ACTIONS = ("no_sync", "wait", "host")
+
+
+def stats():
+    out = abi.stats()
+    assert library.hostwait_cai_stats_get(ctypes.byref(out)) == 0
+    return {name: getattr(out, name) for name in abi.STATS}
+
+
+def make_policy(policy, consumer):
+    out = abi.policy()
+    library.hostwait_cai_policy_strict(ctypes.byref(out))
+    for name in policy.get("lenient", ()):
+        out.lenient |= abi.LENIENT[LENIENT[name]]
+    if policy.get("ptds") == "legacy_join":
+        out.lenient |= abi.LENIENT["thread"]
+    out.intent = INTENT[consumer.get("intent", "read_write")]
+    for name, option in OPTIONS.items():
+        if policy.get(name):
+            out.options |= abi.OPTIONS[option]
+    out.options |= MASKS[policy.get("mask", "none")]
+    if policy.get("misaligned") == "reject":
+        out.options |= abi.OPTIONS["reject_unaligned"]
+    if policy.get("readonly") == "ignore":
+        out.options |= abi.OPTIONS["ignore_readonly"]
+    if policy.get("back_edge") == "skip":
+        out.options |= abi.OPTIONS["no_back_edge"]
+    # Direct access is the default of the vectors; a copy goes through the driver.
+    if consumer.get("intent") != "copy":
+        out.options |= abi.OPTIONS["check_peer"]
+    out.device = policy.get("device", -1)
+    out.sync = {None: 0, "on": 1, "off": 2}[policy.get("sync")]
+    out.ptds = abi.PTDS[policy.get("ptds", "trust")]
+    out.capture = abi.CAPTURE[policy.get("capture", "error")]
+    if "legacy" in policy:
+        chain = [abi.LEGACY[name] for name in policy["legacy"]]
+        out.legacy = (ctypes.c_uint8 * 4)(*chain, *[0] * (4 - len(chain)))
+    return bytes(out)
+
+
+class outcome:
+    """What a case did; the attributes are named like the expectations."""
+
+    def __init__(self):
+        self.verdict = "accept"
+        self.exception = None
+        self.segments = []  # actions of each step
+        self.values = {}
+
+
+class case_runner:
+    def __init__(self, world, case):
+        self.world = world
+        self.case = case
+        self.consumer = case.get("consumer", {})
+        self.policy_spec = case.get("policy", {})
+        self.driver = fake_driver(world, case.get("driver", {}))
+        self.maker = maker(world, self.driver)
+        self.outcome = outcome()
+        self.views = []
+        self.uses = {}
+        self.objects = []
+        self.exported = None
+        self.alive = []  # weak references of the producers, for "owner"
+
+    # -- set-up ------------------------------------------------------------------------------------
+
+    def environment(self):
+        for name in VARIABLES:
+            os.environ.pop(name, None)
+        os.environ.update(self.case.get("environment", {}))
+        aliases = ALIASES if self.policy_spec.get("env_aliases") else None
+        assert library.hostwait_cai_env_aliases(aliases) == 0  # reads the environment again
+
+    def run(self):
+        global current_driver  # ctypes callbacks must outlive the table
+        current_driver = self.driver
+        assert library.hostwait_cai_set_driver(ctypes.byref(self.driver.table)) == 0
+        self.environment()
+        self.policy = make_policy(self.policy_spec, self.consumer)
+        before = stats()
+        specs = self.case.get("objects") or [self.case["object"]] if "object" in self.case or \
+            "objects" in self.case else []
+        self.objects = [self.maker.object(spec) for spec in specs]
+        try:
+            for step in self.case["do"]:
+                self.step(step)
+                self.take()
+        except Exception as problem:  # the verdict; what it is gets compared
+            self.take()
+            self.outcome.exception = problem
+            self.outcome.verdict = "error" if hasattr(problem, "code") else "raise"
+        self.outcome.stats = {name: stats()[name] - before[name] for name in before}
+        return self.outcome
+
+    def take(self):
+        self.outcome.segments.append(self.driver.take_actions())
+
+    def clean_up(self):
+        """Whatever a case left open ends before the next one."""
+        self.driver.busy.clear()
+        self.driver.capture.clear()
+        self.driver.elsewhere = None
+        self.uses.clear()
+        self.views.clear()
+        gc.collect()
+        glue.collect()
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def stream(self):
+        stream = self.consumer.get("stream", "C")
+        return self.maker.stream(stream) if isinstance(stream, str) else stream
+
+    def capturing(self):
+        stream = self.consumer.get("stream", "C")
+        return stream in self.driver.capture
+
+    def read(self, from_dict=False):
+        """Views of all objects, once per acquire."""
+        self.views = []
+        for item, spec in zip(self.objects, self.case.get("objects", [self.case.get("object")])):
+            safe = self.policy_spec.get("capture_safe_producers", False)
+            keywords = {"policy": self.policy, "prefer": self.policy_spec.get("prefer", "automatic"),
+                        "other_thread": self.consumer.get("producer_thread") == "other",
+                        "ignores_stream": self.policy_spec.get("stream_ignoring_producer", False),
+                        "capture_safe": safe, "from_dict": from_dict}
+            if "cai" not in spec or keywords["prefer"] == "dlpack":
+                if self.consumer.get("stream", "C") is not None and (safe or not self.capturing()):
+                    keywords["consumer"] = self.stream()
+            self.views.append(glue.view(item, **keywords))
+        return self.views
+
+    def step(self, step):
+        if isinstance(step, dict):
+            name = next(iter(step))
+            getattr(self, "do_" + name)(step[name], step)
+        else:
+            getattr(self, "do_" + step)()
+
+    def do_parse(self):
+        self.read()
+
+    def do_resolve(self):
+        for view in self.views:
+            self.outcome.loc = abi.loc.from_buffer_copy(view.locate(self.policy))
+
+    def do_element_strides(self):
+        desc = abi.desc.from_buffer_copy(self.views[0].desc)
+        out, error = (ctypes.c_int64 * 64)(), abi.error()
+        if library.hostwait_cai_element_strides(ctypes.byref(desc), out, ctypes.byref(error)):
+            problem = ValueError()
+            problem.code = library.hostwait_cai_code_name(error.code).decode()
+            problem.key, problem.index, problem.driver = error.key.decode(), error.index, error.driver
+            raise problem
+
+    def use(self, how, stream, views):
+        return glue.use(how, stream or 0, tuple(views), self.policy)
+
+    def do_acquire(self, ticket="a", spec=None):
+        self.driver.phase = "acquire"
+        stream = self.maker.stream(spec["stream"]) if spec else self.stream()
+        views = self.views if self.views and spec is None and not self.uses else self.read()
+        self.uses[ticket] = self.use("stream", stream, views)
+
+    def do_acquire_from_dict(self):
+        self.uses["a"] = self.use("stream", self.stream(), self.read(from_dict=True))
+
+    def do_wait_host(self):
+        self.uses["a"] = self.use("wait", 0, self.read())
+        self.uses["a"].release()
+
+    def do_wait_host_then_enqueue(self):
+        self.uses["a"] = self.use("wait", 0, self.read())
+        self.uses["a"].attach(self.stream())
+
+    def do_release(self, ticket="a", spec=None):
+        self.driver.phase = "release"
+        if ticket not in self.uses:
+            return
+        use = self.uses[ticket]
+        if spec and spec.get("thread") == "other":
+            problems = []
+
+            def release():
+                try:
+                    use.release()
+                except Exception as problem:  # handed to the main thread
+                    problems.append(problem)
+
+            worker = threading.Thread(target=release)
+            worker.start()
+            worker.join()
+            if problems:
+                raise problems[0]
+        else:
+            use.release()
+        if "move" in self.case.get("name", ""):
+            use.move()
+
+    def do_launch(self):
+        self.driver.busy.add(self.consumer.get("stream", "C"))
+
+    def do_raise(self):
+        """An exception leaves the scope of the guard: its destructor has to release."""
+        self.driver.phase = "release"
+        use = self.uses.pop("a")
+        try:
+            try:
+                raise KeyError("between acquire and release")
+            finally:
+                use.destroy()
+        except KeyError:
+            pass
+
+    def do_drop_owner(self):
+        self.alive = [weakref.ref(item) for item in self.objects]
+        self.objects.clear()
+        self.views.clear()
+        gc.collect()
+
+    def do_complete(self):
+        gc.collect()
+        self.outcome.values["alive_while_running"] = all(item() is not None for item in self.alive)
+        self.driver.busy.clear()
+
+    def do_next_call(self):
+        glue.collect()
+        gc.collect()
+        self.outcome.values["alive_after"] = any(item() is not None for item in self.alive)
+
+    def do_read_environment(self):
+        out, error = (ctypes.c_uint8 * 8)(8), abi.error()
+        library.hostwait_cai_env_get(ctypes.byref(out), ctypes.byref(error))
+
+    def do_setenv(self, pair, _):
+        os.environ[pair[0]] = pair[1]
+
+    def do_refresh_environment(self):
+        library.hostwait_cai_env_refresh()
+
+    def do_begin_capture(self, stream, _):
+        self.driver.capture[stream] = 7
+
+    def do_capture_elsewhere(self, mode, _):
+        self.driver.elsewhere = mode
+
+    def do_prepare_events(self):
+        assert library.hostwait_cai_prepare(None) == 0
+
+    def do_reset_context(self, name, _):
+        self.driver.reset_context(name)
+        self.views.clear()
+        self.uses.clear()
+
+    def do_fork(self):
+        child = os.fork()
+        if child == 0:
+            self.driver.calls.clear()
+            try:
+                self.use("stream", self.stream(), self.read())
+                code = 1
+            except Exception as problem:  # reported by the status
+                good = getattr(problem, "code", "") == "forked" and not self.driver.calls
+                code = 0 if good else 2
+            os._exit(code)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        self.outcome.values["child"] = status
+
+    # -- producers ---------------------------------------------------------------------------------
+
+    def export_spec(self, request):
+        shape = tuple(request.get("shape", (4,)))
+        strides = request.get("element_strides")
+        strides = None if strides is None else tuple(map(self.maker.value, strides))
+        pending = tuple(map(self.maker.stream, request.get("pending", ())))
+        chosen = request.get("stream")
+        flags = 0 if request.get("stream_owner", "promise") in ("none", "object") else EXPORT_KEPT
+        if chosen is None:
+            flags |= EXPORT_NONE
+        if self.policy_spec.get("sync") == "off":
+            flags |= EXPORT_OPT_OUT
+        owner = object() if request.get("stream_owner") == "object" else None
+        chosen = self.maker.stream(chosen) if isinstance(chosen, str) else (chosen or 0)
+        if request.get("version") == 2:
+            flags |= EXPORT_OPT_OUT
+        memory = self.world["memory"][request.get("data", "P")]["address"]
+        return ("<f4", memory if 0 not in shape else 0, shape, strides, request.get("readonly", False),
+                pending, chosen, flags, request.get("version", 0), owner)
+
+    def do_export(self):
+        self.exported = glue.to_dict(self.export_spec(self.case["export"]))
+        self.outcome.dict = self.exported
+
+    def do_parse_export(self):
+        exported, wanted = self.exported, self.export_spec(self.case["export"])
+
+        class exporter:
+            __cuda_array_interface__ = exported
+
+        desc = abi.desc.from_buffer_copy(glue.view(exporter(), policy=self.policy).desc)
+        self.outcome.values["round_trip"] = (
+            desc.ptr == wanted[1] and tuple(desc.shape[:desc.ndim]) == wanted[2]
+            and tuple(desc.strides[:desc.ndim]) == tuple(4 * step for step in wanted[3])
+            and bool(desc.readonly) == wanted[4] and desc.stream == wanted[6]
+            and (desc.kind, desc.itemsize, desc.version) == (b"f", 4, 3))
+
+    def do_dlpack_stream(self):
+        request = self.case["dlpack_stream"]
+        number = (ctypes.c_uint64 * 2)()
+        value = request["value"]
+        kind = 1 if value is None else 2
+        number[0] = abs(value or 0)
+        number[1] = kind | (int((value or 0) < 0) << 8)
+        action, stream, error = ctypes.c_int(), ctypes.c_uint64(), abi.error()
+        if library.hostwait_cai_dlpack_stream(number, DEVICE_TYPES[request["device_type"]], 0,
+                                              ctypes.byref(action), ctypes.byref(stream),
+                                              ctypes.byref(error)):
+            problem = ValueError()
+            problem.code = library.hostwait_cai_code_name(error.code).decode()
+            problem.key, problem.index = error.key.decode(), error.index
+            raise problem
+        name = DL_ACTIONS[action.value]
+        rocm = request["device_type"] == "rocm" and stream.value == 0
+        self.outcome.values["stream"] = name if name != "wait" else \
+            "default" if rocm else self.maker.stream_name(stream.value)
+
+    def do_dlpack_export(self):
+        request = self.case["dlpack_export"]
+        keywords = {"stream": self.maker.value(request["stream"]), "max_version": (1, 0)}
+        if "dl_device" in request:
+            keywords["dl_device"] = (DEVICE_TYPES[request["dl_device"][0]], request["dl_device"][1])
+
+        def copy(address):
+            ctypes.memset(address, 0x2A, 16)
+            self.driver.actions.append("COPY")
+
+        glue.to_dlpack(self.export_spec({**request, "stream": None}), self, keywords, copy)
+        if request["stream"] is not None:
+            self.outcome.values["stream"] = self.maker.stream_name(keywords["stream"])
+
+
+current_driver = None
