@@ -117,6 +117,10 @@ std::uintptr_t without_signature(std::uintptr_t address) noexcept {
 #endif
 }
 
+// GCC does not say that `leave` has restored the frame pointer: at the `ret` behind it the saved
+// value still lies just below the stack pointer, untouched by a signal.
+constexpr std::uintptr_t red_zone = 128;
+
 HOSTWAIT_READS_STACK bool read(stack_view& stack, std::uintptr_t lowest, std::uintptr_t at,
                                std::uintptr_t& out) noexcept {
   if (at < lowest || !stack.covers(at)) return false;
@@ -128,7 +132,8 @@ bool saved(stack_view& stack, const frame& f, std::uintptr_t cfa, saved_at where
            std::int32_t offset, std::uintptr_t& out) noexcept {
   std::uintptr_t base = where == saved_at::cfa ? cfa : where == saved_at::bp ? f.bp : f.sp;
   if (where == saved_at::bp && !f.has_bp) return false;
-  return read(stack, f.sp, base + static_cast<std::uintptr_t>(std::int64_t{offset}), out);
+  return read(stack, f.exact ? f.sp - red_zone : f.sp,
+              base + static_cast<std::uintptr_t>(std::int64_t{offset}), out);
 }
 
 #if defined(__aarch64__)
@@ -197,7 +202,7 @@ bool step(stack_view& stack, frame& f, const rule& r) noexcept {
     next.has_bp = saved(stack, f, cfa, r.bp, r.bp_offset, next.bp);
   next.exact = r.signal;
   f = next;
-  return !r.signal || stack.start(f.sp);
+  return !r.signal || stack.start(f.sp - red_zone) || stack.start(f.sp);
 }
 
 }  // namespace

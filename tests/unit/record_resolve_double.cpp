@@ -5,28 +5,27 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstring>
 
 #include "record_resolve_double.hpp"
 #include "resolve.hpp"
 
 namespace {
 std::atomic<std::uint32_t> generation{1};
-std::atomic<bool> old_libc{false};
 }  // namespace
 
 namespace hostwait::test {
 void next_loader_generation() {
   generation.fetch_add(1);
 }
-void pretend_old_libc(bool old) {
-  old_libc.store(old);
-}
 }  // namespace hostwait::test
 
 namespace hostwait::resolve {
 
 void* libc_symbol(const char* name) noexcept {
-  if (old_libc.load() && name[0] == '_' && name[1] == 'd') return nullptr;  // _dl_find_object
+#if defined(HOSTWAIT_TEST_OLD_LIBC)
+  if (std::strcmp(name, "_dl_find_object") == 0) return nullptr;
+#endif
   return dlsym(RTLD_DEFAULT, name);
 }
 

@@ -6,6 +6,5 @@
 namespace hostwait::test {
 
 void next_loader_generation();
-void pretend_old_libc(bool old);  // before the first look-up of _dl_find_object
 
 }  // namespace hostwait::test
