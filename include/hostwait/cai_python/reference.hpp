@@ -81,6 +81,18 @@ class no_gil_scope {
   PyThreadState* thread_;
 };
 
+/* Puts the pending exception aside while foreign destructors and deleters run. */
+class exception_scope {
+ public:
+  exception_scope() noexcept { PyErr_Fetch(&type_, &value_, &trace_); }
+  exception_scope(const exception_scope&) = delete;
+  exception_scope& operator=(const exception_scope&) = delete;
+  ~exception_scope() { PyErr_Restore(type_, value_, trace_); }
+
+ private:
+  PyObject *type_, *value_, *trace_;
+};
+
 namespace detail {
 
 /* Something to be dropped under the GIL. Owners given to hostwait_cai_retire begin with one, so

@@ -221,10 +221,8 @@ inline use::~use() {
     return;
   }
   const gil_scope gil;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
+  const exception_scope pending;
   if (!release()) PyErr_WriteUnraisable(nullptr);
-  PyErr_Restore(type, value, trace);
 }
 
 inline bool use::poll(bool& done) {

@@ -60,6 +60,7 @@ class view {
   const hostwait_cai_ready& ready(unsigned i) const noexcept { return ready_[i]; }
 
  private:
+  bool read(PyObject* object, const options& chosen);
   bool read_cai(PyObject* container, const options& chosen);
   bool read_dlpack(PyObject* object, PyObject* method, const options& chosen);
   bool read_exchange(PyObject* object, const detail::dl_exchange_api*, const options& chosen);
@@ -116,7 +117,11 @@ inline bool view::read_dlpack(PyObject* object, PyObject* method, const options&
   if (!capsule) return false;
   HOSTWAIT_CAI_INIT(desc_);
   HOSTWAIT_CAI_INIT(loc_);
-  if (!detail::take_capsule(capsule.get(), chosen.policy, desc_, loc_, owner_)) return false;
+  if (!detail::take_capsule(capsule.get(), chosen.policy, desc_, loc_, owner_)) {
+    const exception_scope pending;
+    capsule = {};
+    return false;
+  }
   located_ = true;
   producer_ = ref::borrow(object);
   for (hostwait_cai_ready& ready : ready_) HOSTWAIT_CAI_INIT(ready);
@@ -175,34 +180,35 @@ inline bool view::try_dlpack(PyObject* object, const options& chosen, bool& foun
   return !found || read_dlpack(object, method.get(), chosen);
 }
 
-inline std::optional<view> view::from(PyObject* object, const options& chosen) try {
-  if (!detail::enter()) return std::nullopt;
-  detail::drop_due();
-  view result;
+inline bool view::read(PyObject* object, const options& chosen) {
   bool found = false;
   const bool table_first = chosen.prefer == source::dlpack ||
                            (chosen.prefer == source::automatic &&
                             chosen.policy.legacy[0] == HOSTWAIT_CAI_LEGACY_PRODUCER_CURRENT);
   const detail::dl_exchange_api* api = table_first ? detail::exchange_api_of(object) : nullptr;
-  if (api != nullptr && api->managed_from_object != nullptr &&
-      api->current_work_stream != nullptr) {
-    if (!result.read_exchange(object, api, chosen)) return std::nullopt;
-    found = true;
-  }
+  if (api != nullptr && api->managed_from_object != nullptr && api->current_work_stream != nullptr)
+    return read_exchange(object, api, chosen);
   const bool dlpack_first = chosen.prefer == source::dlpack;
   for (int turn = 0; turn < 2 && !found; ++turn) {
     const bool dlpack = dlpack_first == (turn == 0);
-    if (!(dlpack ? result.try_dlpack(object, chosen, found)
-                 : result.try_cai(object, chosen, found)))
-      return std::nullopt;
+    if (!(dlpack ? try_dlpack(object, chosen, found) : try_cai(object, chosen, found)))
+      return false;
   }
-  if (!found) {
-    set_error(HOSTWAIT_CAI_ERR_NOT_CAI, "",
-              "the object has neither __cuda_array_interface__ nor __dlpack__");
-    return std::nullopt;
+  return found || set_error(HOSTWAIT_CAI_ERR_NOT_CAI, "",
+                            "the object has neither __cuda_array_interface__ nor __dlpack__");
+}
+
+inline std::optional<view> view::from(PyObject* object, const options& chosen) try {
+  if (!detail::enter()) return std::nullopt;
+  detail::drop_due();
+  std::optional<view> result(std::in_place);
+  if (result->read(object, chosen)) {
+    result->flag(chosen);
+    return result;
   }
-  result.flag(chosen);
-  return result;
+  const exception_scope pending;
+  result.reset();
+  return std::nullopt;
 } catch (const std::bad_alloc&) {
   PyErr_NoMemory();
   return std::nullopt;

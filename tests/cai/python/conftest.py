@@ -2,6 +2,7 @@
 # Copyright The hostwait authors
 """The library goes back to the real driver, or none, when the tests are over."""
 
+import gc
 import pathlib
 import sys
 
@@ -12,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 @pytest.fixture(scope="session", autouse=True)
 def real_driver_afterwards():
+    gc.freeze()  # each case collects; what pytest and NumPy hold need not be walked every time
     yield
     from runner import library
 

@@ -224,9 +224,10 @@ PyObject* collect(PyObject*, PyObject*) {
   return cai::collect(&left) ? PyLong_FromSize_t(left) : nullptr;
 }
 
-/* What the interpreter's exit does, early: owners leak from now on. */
-PyObject* begin_exit(PyObject*, PyObject*) {
-  return cai::detail::on_exit(nullptr, nullptr);
+/* What the interpreter's exit does, early, and back: owners leak meanwhile. */
+PyObject* set_finalizing(PyObject*, PyObject* yes) {
+  cai::detail::state().finalizing.store(PyObject_IsTrue(yes) == 1);
+  Py_RETURN_NONE;
 }
 
 PyObject* sizes(PyObject*, PyObject*) {
@@ -264,7 +265,7 @@ PyMethodDef functions[] = {{"view", method(make_view), METH_VARARGS | METH_KEYWO
                            {"to_dict", make_dict, METH_O, nullptr},
                            {"to_dlpack", make_dlpack, METH_VARARGS, nullptr},
                            {"collect", collect, METH_NOARGS, nullptr},
-                           {"begin_exit", begin_exit, METH_NOARGS, nullptr},
+                           {"set_finalizing", set_finalizing, METH_O, nullptr},
                            {"sizes", sizes, METH_NOARGS, nullptr},
                            {}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -4,7 +4,10 @@
 
 import ctypes
 import gc
+import json
 import os
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -262,6 +265,28 @@ class case_runner:
         glue.collect()
         gc.collect()
         self.outcome.values["alive_after"] = any(item() is not None for item in self.alive)
+
+    def do_finalize(self):
+        """The guard dies while the interpreter goes away."""
+        self.do_drop_owner()
+        calls = len(self.driver.calls)
+        glue.set_finalizing(True)
+        self.uses.pop("a").destroy()
+        glue.set_finalizing(False)
+        gc.collect()
+        self.outcome.values["calls_while_finalizing"] = len(self.driver.calls) - calls
+        self.outcome.values["leaked"] = all(item() is not None for item in self.alive)
+
+    def do_exit(self):
+        """The rest of the life of this process, seen from a child that does the same and exits."""
+        script = ("import json, sys; sys.path.insert(0, sys.argv[1]); import runner\n"
+                  "case, world = json.loads(sys.argv[2]), json.loads(sys.argv[3])\n"
+                  "case['do'] = [s for s in case['do'] if s != 'exit']\n"
+                  "run = runner.case_runner(world, case); run.run()\n"
+                  "import os; run.driver.do_event_destroy = lambda *_: os._exit(9)\n")
+        child = subprocess.run([sys.executable, "-c", script, os.path.dirname(__file__),
+                                json.dumps(self.case), json.dumps(self.world)], check=False)
+        self.outcome.values["child"] = child.returncode
 
     def do_read_environment(self):
         out, error = (ctypes.c_uint8 * 8)(8), abi.error()
