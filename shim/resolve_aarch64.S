@@ -36,8 +36,11 @@
         .macro  exported name
         .globl  \name
         .type   \name, %function
+        .globl  hostwait_\name
+        .hidden hostwait_\name  /* the same for ourselves: never another object's */
         .p2align 4
 \name:
+hostwait_\name:
         .cfi_startproc
         hint    #34     /* bti c */
         .endm
@@ -52,26 +55,9 @@
         ldr     \register, [\register, #:lo12:\symbol]
         .endm
 
-/* While hostwait_dl_attention is zero the next function is known. */
-        .macro  lookup name, next, decide
-        exported \name
-        adrp    x16, hostwait_dl_attention
-        ldr     w16, [x16, #:lo12:hostwait_dl_attention]
-        cbnz    w16, 2f
-        cbz     x1, 1f
-        ldrb    w16, [x1]
-        cmp     w16, #'c'
-        b.ne    1f
-        ldrb    w16, [x1, #1]
-        cmp     w16, #'u'
-        b.ne    1f
-        ldrb    w16, [x1, #2]
-        sub     w16, w16, #'A'
-        cmp     w16, #25
-        b.ls    2f
-1:      load_word x16, \next
-        br      x16
-2:      save_arguments
+/* The long way: the answer, or the function to jump to. */
+        .macro  decide_and_jump decide
+        save_arguments
         mov     x3, x30
         add     x4, sp, #96
         bl      \decide
@@ -87,11 +73,32 @@
 3:      mov     x16, x0
         restore_arguments
         br      x16
-        finish  \name
         .endm
 
-        lookup  dlsym, hostwait_next_dlsym, hostwait_on_dlsym
-        lookup  dlvsym, hostwait_next_dlvsym, hostwait_on_dlvsym
+/* While hostwait_dl_attention is zero the next function is known. */
+        exported dlsym
+        adrp    x16, hostwait_dl_attention
+        ldr     w16, [x16, #:lo12:hostwait_dl_attention]
+        cbnz    w16, 2f
+        cbz     x1, 1f
+        ldrb    w16, [x1]
+        cmp     w16, #'c'
+        b.ne    1f
+        ldrb    w16, [x1, #1]
+        cmp     w16, #'u'
+        b.ne    1f
+        ldrb    w16, [x1, #2]
+        sub     w16, w16, #'A'
+        cmp     w16, #25
+        b.ls    2f
+1:      load_word x16, hostwait_next_dlsym
+        br      x16
+2:      decide_and_jump hostwait_on_dlsym
+        finish  dlsym
+
+        exported dlvsym
+        decide_and_jump hostwait_on_dlvsym
+        finish  dlvsym
 
         exported dlopen
         save_arguments
@@ -123,5 +130,5 @@
         .long   4, 16, 5
         .asciz  "GNU"
         .long   0xc0000000, 4, 1, 0
-        .section .note.GNU-stack, "", %progbits
 #endif
+        .section .note.GNU-stack, "", %progbits

@@ -28,12 +28,14 @@ struct copy_slot {
   std::atomic<std::uintptr_t> end;   // 0: unloaded since
   std::atomic<const void*> dynamic;  // its dynamic section
   std::atomic<bool> ready;
+  std::atomic<std::uint32_t> checked;  // unload_count() when it was last known to be there
   std::atomic<void*> proc_address[proc_address_forms];
   std::atomic<void*> helpers[helper_count];
   std::atomic<std::uint16_t> buckets[bucket_count];  // entry number + 1, 0: free
-  char path[512];
+  char path[512]{};
 };
-copy_slot slots[max_copies];
+// A dynamic initialiser would clear what was registered before it ran.
+constinit copy_slot slots[max_copies];
 
 unsigned bucket_of(const void* function) noexcept {
   const auto value = reinterpret_cast<std::uintptr_t>(function) >> 4;
@@ -79,6 +81,7 @@ void fill(unsigned copy, const elf::module& m, const elf::image& in) noexcept {
     slot.helpers[h].store(exported(in, helper_names[h]), std::memory_order_relaxed);
   slot.dynamic.store(m.dynamic, std::memory_order_relaxed);
   slot.end.store(m.end, std::memory_order_relaxed);
+  slot.checked.store(unload_count(), std::memory_order_relaxed);
   slot.ready.store(true, std::memory_order_release);
 }
 
@@ -98,7 +101,7 @@ bool still_same(unsigned copy, const elf::module& m, const elf::image& in) noexc
 
 }  // namespace
 
-std::atomic<void*> real_table[max_copies][row_count];
+constinit std::atomic<void*> real_table[max_copies][row_count];
 
 void* helper(helper_id what, unsigned copy) noexcept {
   return slots[copy].helpers[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
@@ -140,7 +143,12 @@ unsigned see(const elf::module& m, const elf::image& in) noexcept {
       return copy;
     }
     if (slot.end.load(std::memory_order_relaxed) == 0) continue;
-    if (still_same(copy, m, in)) return copy;
+    const std::uint32_t now = unload_count();
+    if (slot.checked.load(std::memory_order_relaxed) == now) return copy;
+    if (still_same(copy, m, in)) {
+      slot.checked.store(now, std::memory_order_relaxed);
+      return copy;
+    }
     slot.end.store(0, std::memory_order_relaxed);
   }
   take_note(note::copy_beyond, "", m.path);
@@ -153,8 +161,11 @@ unsigned copy_of(const void* function) noexcept {
     const copy_slot& slot = slots[copy];
     if (!slot.ready.load(std::memory_order_acquire)) break;
     if (slot.base.load(std::memory_order_relaxed) <= at &&
-        at < slot.end.load(std::memory_order_relaxed))
-      return copy;
+        at < slot.end.load(std::memory_order_relaxed)) {
+      // After a dlclose something else may lie there.
+      if (slot.checked.load(std::memory_order_relaxed) == unload_count()) return copy;
+      break;
+    }
   }
   unsigned found = max_copies;
   elf::for_each_module([&](const elf::module& m) {

@@ -12,6 +12,11 @@
 
 #include "resolve_internal.hpp"
 
+extern "C" {
+__attribute__((visibility("hidden"))) void* hostwait_dlsym(void*, const char*);
+__attribute__((visibility("hidden"))) void* hostwait_dlvsym(void*, const char*, const char*);
+}
+
 namespace hostwait::resolve {
 
 namespace {
@@ -115,6 +120,23 @@ void* decide(void* handle, const lookup& what, const void* caller, route by,
   return nullptr;
 }
 
+// An interposer in front of us that wants the dlsym behind it with a version (all do: they cannot
+// call dlsym for it) would pass over every unversioned one, ours too, and all look-ups of the
+// program with it. It gets the one that a look-up without version would give: ours.
+void* own_for_interposer(void* handle, const char* name, const void* caller) noexcept {
+  if (handle != RTLD_NEXT || name == nullptr || !elf::relocated()) return nullptr;
+  void* ours = elf::same(name, "dlsym")    ? reinterpret_cast<void*>(&hostwait_dlsym)
+               : elf::same(name, "dlvsym") ? reinterpret_cast<void*>(&hostwait_dlvsym)
+                                           : nullptr;
+  if (ours == nullptr) return nullptr;
+  bool in_front = false;
+  elf::for_each_module([&](const elf::module& m) {
+    in_front = m.holds(caller);
+    return in_front || m.dynamic == elf::own_dynamic();
+  });
+  return in_front ? ours : nullptr;
+}
+
 void catch_up() noexcept {
   const std::uint32_t due = __atomic_load_n(&hostwait_dl_attention, __ATOMIC_ACQUIRE);
   if ((due & attention_next) != 0) find_next();
@@ -138,14 +160,15 @@ __attribute__((visibility("hidden"))) void* hostwait_on_dlvsym(void* handle, con
                                                                const void* caller,
                                                                void** result) noexcept {
   catch_up();
+  *result = own_for_interposer(handle, name, caller);
+  if (*result != nullptr) return nullptr;
   return decide(handle, {hostwait_next_dlvsym, name, version}, caller, route_dlvsym, result);
 }
 
 // The flags to go on with. A library opened with RTLD_DEEPBIND would bind its own dlsym to libc's.
 __attribute__((visibility("hidden"))) int hostwait_on_dlopen(const char* file, int flags) noexcept {
   catch_up();
-  advance_generation();
-  __atomic_fetch_or(&hostwait_dl_attention, attention_modules, __ATOMIC_ACQ_REL);
+  note_load();
   if ((flags & RTLD_DEEPBIND) == 0 || file == nullptr || !elf::relocated()) return flags;
   const bool strip = strip_deepbind();
   take_note(strip ? note::deepbind_stripped : note::deepbind_kept, "", file);
@@ -155,8 +178,7 @@ __attribute__((visibility("hidden"))) int hostwait_on_dlopen(const char* file, i
 // dlclose is interposed for the generation alone: addresses may be reused from now on.
 __attribute__((visibility("hidden"))) void hostwait_on_dlclose() noexcept {
   catch_up();
-  advance_generation();
-  __atomic_fetch_or(&hostwait_dl_attention, attention_modules, __ATOMIC_ACQ_REL);
+  note_unload();
 }
 
 }  // extern "C"

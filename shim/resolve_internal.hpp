@@ -88,7 +88,10 @@ void find_next() noexcept;
 // note_startup() counts them; it runs with our own relocations, before any constructor.
 void note_startup() noexcept;
 unsigned startup_count() noexcept;
-void advance_generation() noexcept;
+// Calls of dlopen and dlclose move the generation; those of dlclose are counted.
+void note_load() noexcept;
+void note_unload() noexcept;
+std::uint32_t unload_count() noexcept;
 bool strip_deepbind() noexcept;
 bool link_route() noexcept;
 

@@ -15,11 +15,12 @@ namespace hostwait::resolve {
 
 namespace {
 
-std::atomic<std::uint32_t> generation{1};
-std::atomic<unsigned> objects_at_start{0};
-std::atomic<bool> link_object_present{false};
-std::atomic<bool> wants_link_route{true};
-std::atomic<bool> wants_strip{true};
+constinit std::atomic<std::uint32_t> generation{1};
+constinit std::atomic<std::uint32_t> unloads{0};
+constinit std::atomic<unsigned> objects_at_start{0};
+constinit std::atomic<bool> link_object_present{false};
+constinit std::atomic<bool> wants_link_route{true};
+constinit std::atomic<bool> wants_strip{true};
 
 bool libc_part(const char* soname) noexcept {
   return elf::begins(soname, "libc.so") || elf::begins(soname, "ld-linux") ||
@@ -135,8 +136,17 @@ void configure(const settings& set) noexcept {
 std::uint32_t loader_generation() noexcept {
   return generation.load(std::memory_order_acquire);
 }
-void advance_generation() noexcept {
+// Also says that links are to be looked at.
+void note_load() noexcept {
   generation.fetch_add(1, std::memory_order_acq_rel);
+  __atomic_fetch_or(&hostwait_dl_attention, attention_modules, __ATOMIC_ACQ_REL);
+}
+void note_unload() noexcept {
+  unloads.fetch_add(1, std::memory_order_acq_rel);
+  note_load();
+}
+std::uint32_t unload_count() noexcept {
+  return unloads.load(std::memory_order_acquire);
 }
 
 }  // namespace hostwait::resolve

@@ -9,16 +9,16 @@ namespace {
 
 struct entry {
   std::atomic<std::uint8_t> state;  // 0 free, 1 being written, 2 ready
-  note what;
+  note what{};
   std::atomic<std::uint32_t> count;
-  char name[64];
-  char where[160];
+  char name[64]{};
+  char where[160]{};
 };
 constexpr unsigned capacity = 64;
-entry entries[capacity];
-std::atomic<std::uint32_t> left_out{0};
-std::atomic<std::uint32_t> routes{0};
-std::atomic<bool> is_blind{false};
+constinit entry entries[capacity];
+constinit std::atomic<std::uint32_t> left_out{0};
+constinit std::atomic<std::uint32_t> routes{0};
+constinit std::atomic<bool> is_blind{false};
 
 // The end of a path says more than its beginning.
 void copy_tail(char* to, std::size_t room, const char* from) noexcept {

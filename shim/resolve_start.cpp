@@ -28,7 +28,9 @@ __attribute__((ifunc("hostwait_early_resolver"), visibility("hidden"))) void hos
 __attribute__((used)) void (*const volatile early)() = hostwait_early;
 
 __attribute__((constructor)) void start() {
-  if (startup_count() != 0) look_at_links(link_pass::start);
+  if (startup_count() == 0) return;
+  entry::armed(static_cast<row_id>(0));  // reads the options, routes=nolink among them
+  look_at_links(link_pass::start);
 }
 
 }  // namespace

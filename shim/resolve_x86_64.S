@@ -54,8 +54,11 @@
         .macro  exported name
         .globl  \name
         .type   \name, @function
+        .globl  hostwait_\name
+        .hidden hostwait_\name  /* the same for ourselves: never another object's */
         .p2align 4
 \name:
+hostwait_\name:
         .cfi_startproc
         endbr64
         .endm
@@ -65,23 +68,9 @@
         .size   \name, . - \name
         .endm
 
-/* While hostwait_dl_attention is zero the next function is known. */
-        .macro  lookup name, next, decide
-        exported \name
-        cmpl    $0, hostwait_dl_attention(%rip)
-        jne     2f
-        testq   %rsi, %rsi
-        je      1f
-        cmpb    $'c', (%rsi)
-        jne     1f
-        cmpb    $'u', 1(%rsi)
-        jne     1f
-        cmpb    $'A', 2(%rsi)
-        jb      1f
-        cmpb    $'Z', 2(%rsi)
-        jbe     2f
-1:      jmp     *\next(%rip)
-2:      save_arguments
+/* The long way: the answer, or the function to jump to. */
+        .macro  decide_and_jump decide
+        save_arguments
         movq    72(%rsp), %rcx
         movq    %rsp, %r8
         call    \decide
@@ -95,11 +84,29 @@
 3:      movq    %rax, %r11
         restore_arguments
         jmp     *%r11
-        finish  \name
         .endm
 
-        lookup  dlsym, hostwait_next_dlsym, hostwait_on_dlsym
-        lookup  dlvsym, hostwait_next_dlvsym, hostwait_on_dlvsym
+/* While hostwait_dl_attention is zero the next function is known. */
+        exported dlsym
+        cmpl    $0, hostwait_dl_attention(%rip)
+        jne     2f
+        testq   %rsi, %rsi
+        je      1f
+        cmpb    $'c', (%rsi)
+        jne     1f
+        cmpb    $'u', 1(%rsi)
+        jne     1f
+        cmpb    $'A', 2(%rsi)
+        jb      1f
+        cmpb    $'Z', 2(%rsi)
+        jbe     2f
+1:      jmp     *hostwait_next_dlsym(%rip)
+2:      decide_and_jump hostwait_on_dlsym
+        finish  dlsym
+
+        exported dlvsym
+        decide_and_jump hostwait_on_dlvsym
+        finish  dlvsym
 
         exported dlopen
         save_arguments
@@ -133,5 +140,5 @@
         .long   4, 16, 5
         .asciz  "GNU"
         .long   0xc0000002, 4, 3, 0
-        .section .note.GNU-stack, "", @progbits
 #endif
+        .section .note.GNU-stack, "", @progbits
