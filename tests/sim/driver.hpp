@@ -42,6 +42,7 @@ extern std::atomic<uint32_t> slow_flags;
 struct call_state {
   call_shard* shard;
   id current;
+  bool in_host_function;  // where the driver refuses calls
 };
 extern thread_local call_state call __attribute__((tls_model("initial-exec")));
 void attach_call_state();

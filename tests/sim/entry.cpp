@@ -138,7 +138,8 @@ CUresult enter_slow(id which) {
   if (flags & (slow_not_initialized | slow_forked) &&
       (!usable_before_init(which) || (flags & slow_forked && which == id::cuInit)))
     return CUDA_ERROR_NOT_INITIALIZED;
-  return CUDA_SUCCESS;
+  return call.in_host_function && !usable_before_init(which) ? CUDA_ERROR_NOT_PERMITTED
+                                                             : CUDA_SUCCESS;
 }
 
 }  // namespace hostwait::sim

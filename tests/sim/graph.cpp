@@ -97,7 +97,7 @@ CUresult add_host(place where, const CUDA_HOST_NODE_PARAMS* p) {
   if (!p || !p->fn) return CUDA_ERROR_INVALID_VALUE;
   work item;
   item.by_worker = true;
-  item.run = [fn = p->fn, user = p->userData] { fn(user); };
+  item.run = host_function([fn = p->fn, user = p->userData] { fn(user); });
   return add(where, CU_GRAPH_NODE_TYPE_HOST, std::move(item));
 }
 

@@ -4,6 +4,7 @@
 //   spin(unsigned long long ns)                     keeps its stream busy that long
 //   store64(uint64_t* where, uint64_t value)        writes the value
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "capture.hpp"
@@ -43,10 +44,11 @@ bool parameter(void** parameters, void** extra, size_t n, uint64_t* out) {
 }
 
 // Measured: the first launch that needs a bigger local-memory stack waits for every stream.
-void grow_local_memory(context* ctx, const function* f) {
+void grow_local_memory(stream* s, const function* f) {
+  context* ctx = s->ctx;
   {
     lock held(q().mutex);
-    if (f->local_bytes <= ctx->local_bytes) return;
+    if (s->capturing || f->local_bytes <= ctx->local_bytes) return;
     ctx->local_bytes = f->local_bytes;
   }
   wait_for_context(ctx);
@@ -71,14 +73,28 @@ CUresult kernel_work(CUfunction handle, void** parameters, void** extra, work* o
 
 namespace {
 
+bool launches_block() {
+  static const bool set = [] {
+    const char* text = getenv("CUDA_LAUNCH_BLOCKING");
+    return text && *text == '1';
+  }();
+  return set;
+}
+
 CUresult launch(CUfunction handle, CUstream on, bool per_thread, void** parameters, void** extra) {
   CUresult error;
   stream* s = find_stream(on, per_thread, &error);
   if (!s) return error;
   work item;
   if (CUresult result = kernel_work(handle, parameters, extra, &item)) return result;
-  if (!s->capturing) grow_local_memory(s->ctx, find_function(handle));
-  return enqueue(s, CU_GRAPH_NODE_TYPE_KERNEL, std::move(item));
+  grow_local_memory(s, find_function(handle));
+  lock held(q().mutex);
+  point done{};
+  bool waits = launches_block() && !s->capturing;
+  if (CUresult result = enqueue_locked(held, s, CU_GRAPH_NODE_TYPE_KERNEL, std::move(item), &done))
+    return result;
+  if (waits) wait_for(held, {done});
+  return CUDA_SUCCESS;
 }
 
 CUresult function_name(const char** out, function* f) {

@@ -95,6 +95,14 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
+std::function<void()> host_function(std::function<void()> users) {
+  return [users = std::move(users)] {
+    call.in_host_function = true;
+    users();
+    call.in_host_function = false;
+  };
+}
+
 void host_wait(lock& held, const std::function<bool()>& done) {
   if (done()) return;
   call.shard->waits[static_cast<size_t>(call.current)].fetch_add(1, std::memory_order_relaxed);

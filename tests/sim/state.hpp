@@ -133,6 +133,8 @@ bool idle(const stream* on);  // cheap, without the lock
 void wait_for(lock& held, const std::vector<point>& points);
 void wait_for_context(context* ctx);  // every stream of it
 uint64_t now_ns();
+// The user's function as stream work: inside it the driver refuses calls.
+std::function<void()> host_function(std::function<void()> users);
 
 inline CUstream handle_of(stream* s) {
   return reinterpret_cast<CUstream>(s);

@@ -119,10 +119,10 @@ CUresult put(T* out, V value) {
   return CUDA_SUCCESS;
 }
 
-CUresult host_function(CUstream handle, bool per_thread, std::function<void()> run) {
+CUresult add_host_function(CUstream handle, bool per_thread, std::function<void()> run) {
   return with_stream(handle, per_thread, [&](stream* s) {
     work item;
-    item.run = std::move(run);
+    item.run = host_function(std::move(run));
     item.by_worker = true;
     return enqueue(s, CU_GRAPH_NODE_TYPE_HOST, std::move(item));
   });
@@ -130,12 +130,13 @@ CUresult host_function(CUstream handle, bool per_thread, std::function<void()> r
 
 CUresult launch_host(CUstream handle, bool per_thread, CUhostFn fn, void* user) {
   if (!fn) return CUDA_ERROR_INVALID_VALUE;
-  return host_function(handle, per_thread, [fn, user] { fn(user); });
+  return add_host_function(handle, per_thread, [fn, user] { fn(user); });
 }
 
 CUresult add_callback(CUstream handle, bool per_thread, CUstreamCallback fn, void* user) {
   if (!fn) return CUDA_ERROR_INVALID_VALUE;
-  return host_function(handle, per_thread, [fn, user, handle] { fn(handle, CUDA_SUCCESS, user); });
+  return add_host_function(handle, per_thread,
+                           [fn, user, handle] { fn(handle, CUDA_SUCCESS, user); });
 }
 
 template <class T>
