@@ -230,7 +230,7 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
       const hostwait_record_call call = record.call(site.call);
       const bool other = (site.flags & HOSTWAIT_SITE_OTHER) != 0;
       finding one;
-      one.call = other ? "(other sites)" : std::string(record.string(call.name));
+      one.call = other ? "(other)" : std::string(record.string(call.name));
       one.kind = call.kind;
       one.verdict = site.verdict;
       one.reason = site.reason;

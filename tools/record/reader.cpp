@@ -58,6 +58,13 @@ class memory_source {
   std::span<const std::byte> bytes_;
 };
 
+bool moved_meanwhile(const file_source& from, const hostwait_record_header& before) {
+  std::uint64_t now = 0;
+  constexpr std::size_t place = offsetof(hostwait_record_header, fold_sequence);
+  return (before.fold_sequence & 1) != 0 ||
+         (from.read(place, &now, sizeof now) && now != before.fold_sequence);
+}
+
 std::string known_section(std::uint32_t id, std::uint32_t number) {
   return std::string("section ") + section_name(id) + " (extent " + std::to_string(number) + ")";
 }
@@ -73,7 +80,7 @@ std::string read_error::line() const {
 }
 
 template <class source>
-std::optional<record_file> record_file::read(source& from, const std::string& name,
+std::optional<record_file> record_file::read(const source& from, const std::string& name,
                                              read_error& error) {
   const auto fail = [&](std::string place, std::string what, std::string remedy) {
     error = {name, std::move(place), std::move(what), std::move(remedy)};
@@ -141,17 +148,23 @@ std::optional<record_file> record_file::read(source& from, const std::string& na
       return fail(known_section(from_table.id, i), "extents overlap",
                   "the file is damaged: " + std::string(again));
     }
-    extent copy{next[from_table.id], from_table.entry_size, from_table.count, {}};
+    std::vector<extent>& section = result.sections_[from_table.id];
+    // A text may go on in the next extent of a full one: both become one here.
+    const bool joins = from_table.id == HOSTWAIT_SECTION_STRINGS && !section.empty() &&
+                       section.back().first + section.back().count == next[from_table.id];
+    if (!joins) section.push_back({next[from_table.id], from_table.entry_size, 0, {}});
+    extent& copy = section.back();
     next[from_table.id] += from_table.capacity;
-    copy.bytes.resize(bytes);
-    if (!from.read(from_table.offset, copy.bytes.data(), bytes)) {
+    copy.count += from_table.count;
+    const std::size_t old_bytes = copy.bytes.size();
+    copy.bytes.resize(old_bytes + bytes);
+    if (!from.read(from_table.offset, copy.bytes.data() + old_bytes, bytes)) {
       return fail(known_section(from_table.id, i), "cannot be read", again);
     }
     if (from_table.id == HOSTWAIT_SECTION_CONTROL && result.control_offset_ == 0 &&
         from_table.count > 0 && from_table.entry_size >= sizeof(hostwait_record_control)) {
       result.control_offset_ = from_table.offset;
     }
-    result.sections_[from_table.id].push_back(std::move(copy));
   }
   return result;
 }
@@ -169,8 +182,12 @@ std::optional<record_file> record_file::load(const std::string& path, read_error
   if (::fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode)) {
     error = {path, "", "not a regular file", "give files that end in .hwr"};
   } else {
-    file_source source(descriptor);
-    result = read(source, path, error);
+    const file_source source(descriptor);
+    // A live process may be folding an ended thread's counters into thread 0 meanwhile.
+    for (int tries = 0; tries < 4; ++tries) {
+      result = read(source, path, error);
+      if (!result || !moved_meanwhile(source, result->header())) break;
+    }
   }
   ::close(descriptor);
   return result;
@@ -178,7 +195,7 @@ std::optional<record_file> record_file::load(const std::string& path, read_error
 
 std::optional<record_file> record_file::parse(std::span<const std::byte> bytes,
                                               const std::string& name, read_error& error) {
-  memory_source source(bytes);
+  const memory_source source(bytes);
   return read(source, name, error);
 }
 

@@ -95,7 +95,8 @@ class record_file {
   static constexpr std::size_t section_slots = HOSTWAIT_SECTION_CONTROL + 1;
 
   template <class source>
-  static std::optional<record_file> read(source& from, const std::string& name, read_error& error);
+  static std::optional<record_file> read(const source& from, const std::string& name,
+                                         read_error& error);
 
   template <std::size_t size>
   static std::string fixed(const char (&text)[size]) {

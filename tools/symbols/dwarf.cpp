@@ -28,14 +28,38 @@ struct opened_module {
   GElf_Addr bias = 0;             // libdwfl's address - ELF address
 };
 
-const char* linkage_or_plain_name(Dwarf_Die* die) {
+// Functions without external linkage have no linkage name: their scopes give the full one.
+std::string qualified_name(Dwarf_Die die) {
   Dwarf_Attribute attribute;
-  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name}) {
-    if (dwarf_attr_integrate(die, name, &attribute) != nullptr) {
-      if (const char* text = dwarf_formstring(&attribute)) return text;
+  for (const unsigned origin : {DW_AT_abstract_origin, DW_AT_specification}) {
+    if (dwarf_attr(&die, origin, &attribute) != nullptr) dwarf_formref_die(&attribute, &die);
+  }
+  const char* name = dwarf_diename(&die);
+  if (name == nullptr) return "";
+  std::string result = name;
+  Dwarf_Die* scopes = nullptr;
+  const int depth = dwarf_getscopes_die(&die, &scopes);
+  for (int i = 1; i < depth; ++i) {
+    const int tag = dwarf_tag(&scopes[i]);
+    const char* scope = dwarf_diename(&scopes[i]);
+    if (tag == DW_TAG_namespace) {
+      result = std::string(scope != nullptr ? scope : "(anonymous namespace)") + "::" + result;
+    } else if ((tag == DW_TAG_class_type || tag == DW_TAG_structure_type) && scope != nullptr) {
+      result = std::string(scope) + "::" + result;
     }
   }
-  return nullptr;
+  std::free(scopes);
+  return strip_signature(result);
+}
+
+std::string function_name(Dwarf_Die* die) {
+  Dwarf_Attribute attribute;
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+    if (dwarf_attr_integrate(die, name, &attribute) != nullptr) {
+      if (const char* text = dwarf_formstring(&attribute)) return readable_name(text);
+    }
+  }
+  return qualified_name(*die);
 }
 
 // File and line from which an inlined function was called.
@@ -75,7 +99,6 @@ class dwarf_symbolizer final : public symbolizer {
     }
     if (frames.empty()) frames.push_back(plain);
     for (native_frame& each : frames) each.owner = owner_of(path, each.function, module.flags);
-    // Code inlined from a header of the runtime is still its caller's module.
     return cache_.emplace(key, std::move(frames)).first->second;
   }
 
@@ -168,7 +191,7 @@ class dwarf_symbolizer final : public symbolizer {
     for (int i = 0; i < depth; ++i) {
       const int tag = dwarf_tag(&chain[i]);
       if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
-      if (const char* name = linkage_or_plain_name(&chain[i])) frame.function = readable_name(name);
+      frame.function = function_name(&chain[i]);
       frame.inlined = tag == DW_TAG_inlined_subroutine;
       frames.push_back(frame);
       if (tag == DW_TAG_subprogram) break;

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// Each returns a return address inside itself.
+#pragma once
+
+#include <cstdint>
+
+namespace marked {
+std::uintptr_t plain();
+std::uintptr_t outer();
+}  // namespace marked

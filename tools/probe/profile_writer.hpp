@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// Measured results as a verdict profile, which the shim loads (docs/probe.md).
+#pragma once
+
+#include <string>
+
+#include "result.hpp"
+
+namespace hostwait::probe {
+
+std::string to_profile(const report&);
+
+}  // namespace hostwait::probe
