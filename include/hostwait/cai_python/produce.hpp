@@ -111,6 +111,12 @@ inline bool buffer_error(const char* text) noexcept {
   return false;
 }
 
+inline bool read_pair(PyObject* pair, const char* name, int& first, int& second) noexcept {
+  if (PyTuple_Check(pair)) return PyArg_ParseTuple(pair, "ii", &first, &second);
+  PyErr_Format(PyExc_TypeError, "%s is no tuple", name);
+  return false;
+}
+
 struct dlpack_request {
   hostwait_cai_int stream{};
   bool versioned = false;
@@ -128,11 +134,11 @@ inline bool read_request(const produced& array, PyObject* args, PyObject* keywor
     return false;
   int major = 0, minor = 0, type = 0, id = 0;
   if (version != Py_None) {
-    if (!PyArg_ParseTuple(version, "ii;max_version", &major, &minor)) return false;
+    if (!read_pair(version, "max_version", major, minor)) return false;
     out.versioned = major >= 1;
   }
   if (device != Py_None) {
-    if (!PyArg_ParseTuple(device, "ii;dl_device", &type, &id)) return false;
+    if (!read_pair(device, "dl_device", type, id)) return false;
     out.to_host = type == HOSTWAIT_CAI_DL_CPU;
     if (!out.to_host && (type != array.device_type || id != array.device))
       return buffer_error("the array cannot be exported to that device");
