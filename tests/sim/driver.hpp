@@ -53,7 +53,7 @@ inline CUresult enter(id which) {
     attach_call_state();
   call.current = which;
   call.shard->calls[static_cast<size_t>(which)].fetch_add(1, std::memory_order_relaxed);
-  if (slow_flags.load(std::memory_order_relaxed)) [[unlikely]]
+  if (slow_flags.load(std::memory_order_relaxed) | call.in_host_function) [[unlikely]]
     return enter_slow(which);
   return CUDA_SUCCESS;
 }

@@ -182,6 +182,12 @@ CUresult edges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, size_t* count
   return CUDA_SUCCESS;
 }
 
+// Edges have no data here: all of them are plain.
+CUresult plain(CUgraphEdgeData* data, const size_t* count, CUresult result) {
+  if (!result && data) std::fill_n(data, *count, CUgraphEdgeData{});
+  return result;
+}
+
 CUresult node_type(CUgraphNode handle, CUgraphNodeType* out) {
   graph_node* node = find_node(handle);
   if (!node || !out) return CUDA_ERROR_INVALID_VALUE;
@@ -235,6 +241,12 @@ SIM_API(cuGraphGetRootNodes, (CUgraph g, CUgraphNode* out, size_t* count),
         select_nodes(g, out, count, [](graph_node* n) { return n->after.empty(); }))
 SIM_API(cuGraphGetEdges, (CUgraph g, CUgraphNode* from, CUgraphNode* to, size_t* count),
         edges(g, from, to, count))
+SIM_API(cuGraphGetEdges_v2,
+        (CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count),
+        plain(data, count, edges(g, from, to, count)))
+SIM_API(cuGraphNodeGetDependencies_v2,
+        (CUgraphNode n, CUgraphNode* out, CUgraphEdgeData* data, size_t* count),
+        plain(data, count, dependencies(n, out, count)))
 SIM_API(cuGraphNodeGetType, (CUgraphNode n, CUgraphNodeType* out), node_type(n, out))
 SIM_API(cuGraphNodeGetDependencies, (CUgraphNode n, CUgraphNode* out, size_t* count),
         dependencies(n, out, count))

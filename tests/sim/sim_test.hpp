@@ -21,12 +21,11 @@ inline const char* result_name(CUresult result) {
   return name ? name : "?";
 }
 
-// Thrown away by the test when it is not CUDA_SUCCESS.
-#define SIM_OK(call)                                          \
-  do {                                                        \
-    CUresult sim_result = static_cast<CUresult>(call);        \
-    INFO(#call << ": " << sim_test::result_name(sim_result)); \
-    REQUIRE(sim_result == CUDA_SUCCESS);                      \
+// Ends the test with the call and its result when that is not CUDA_SUCCESS.
+#define SIM_OK(call)                                                                          \
+  do {                                                                                        \
+    auto sim_result = static_cast<CUresult>(call);                                            \
+    if (sim_result != CUDA_SUCCESS) FAIL(#call << ": " << sim_test::result_name(sim_result)); \
   } while (0)
 
 // A context of its own, so that each test starts with idle streams.

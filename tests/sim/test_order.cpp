@@ -189,8 +189,9 @@ TEST_CASE("a destroyed stream finishes its work, and the context still waits for
   CUstream s = new_stream();
   CUdeviceptr at = new_memory(8);
   SIM_OK(cuMemsetD32(at, 0, 2));
+  CUfunction store64 = kernel("store64");
   SIM_OK(hostwait_sim_hold(s));
-  store(kernel("store64"), s, at, 4);
+  store(store64, s, at, 4);
   SIM_OK(cuStreamDestroy(s));
   CHECK(cuStreamQuery(s) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(host_stops_in([] { SIM_OK(cuCtxSynchronize()); }));
