@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+# The command line tool as a whole, with ordinary programs and records made for the test.
+if(NOT TARGET hostwait_tool)
+  return()
+endif()
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+add_library(hostwait_stub_shim SHARED ${CMAKE_CURRENT_LIST_DIR}/tool_stub_shim.c)
+set_target_properties(hostwait_stub_shim PROPERTIES OUTPUT_NAME hostwait LIBRARY_OUTPUT_DIRECTORY
+                                                    ${PROJECT_BINARY_DIR}/tests/stub_shim)
+
+add_executable(hostwait_static_program ${CMAKE_CURRENT_LIST_DIR}/tool_static_program.c)
+target_link_options(hostwait_static_program PRIVATE -static)
+set_target_properties(hostwait_static_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                                         ${PROJECT_BINARY_DIR}/tests)
+
+foreach(part run signals records)
+  add_test(NAME tools.${part}
+           COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/tool_${part}_test.py)
+  set_tests_properties(
+    tools.${part}
+    PROPERTIES
+      TIMEOUT
+      300
+      ENVIRONMENT
+      "HOSTWAIT_TOOL=$<TARGET_FILE:hostwait_tool>;HOSTWAIT_LIBDIR=$<TARGET_FILE_DIR:hostwait_stub_shim>;HOSTWAIT_MAKE_RECORDS=$<TARGET_FILE:hostwait_make_records>;HOSTWAIT_STATIC_PROGRAM=$<TARGET_FILE:hostwait_static_program>;HOSTWAIT_SCHEMAS=${PROJECT_SOURCE_DIR}/docs/schemas"
+  )
+endforeach()
