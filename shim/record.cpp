@@ -39,6 +39,7 @@ void count(const tally& to, const observation& seen) noexcept {
       break;
     case outcome::waited:
       one_more(c.waited);
+      store(c.waited_ns, load(c.waited_ns) + seen.ns);
       break;
     case outcome::latent:
       one_more(c.latent);
@@ -64,18 +65,19 @@ void count_shared(const tally& to, const observation& seen) noexcept {
       break;
     case outcome::waited:
       add_shared(c.waited, std::uint64_t{1});
+      add_shared(c.waited_ns, seen.ns);
       break;
     case outcome::latent:
-      add_shared(c.latent, std::uint64_t{1});
+      add_saturating(c.latent, 1);
       break;
     case outcome::refused:
-      add_shared(c.refused, 1u);
+      add_saturating(c.refused, 1);
       break;
     case outcome::held:
-      add_shared(c.held, 1u);
+      add_saturating(c.held, 1);
       break;
   }
-  if (seen.violation) add_shared(c.violations, std::uint64_t{1});
+  if (seen.violation) add_saturating(c.violations, 1);
   add_shared(c.total_ns, seen.ns);
   std::atomic_ref<std::uint64_t> longest(c.max_ns);
   std::uint64_t before = longest.load(std::memory_order_relaxed);
@@ -245,8 +247,9 @@ void note(thread_writer* w, const site_key& key, const observation& seen) noexce
   store(w->entry->recorded, load(w->entry->recorded) + 1);
   hash128 hash = identity_of(key);
   if (load(w->generation) == resolve::loader_generation()) {
-    if (const tally* known = w->sites.find(hash)) {
-      count(*known, seen);
+    tally known = w->sites.find(hash);
+    if (known.counters != nullptr) {
+      count(known, seen);
       return;
     }
   }
@@ -256,10 +259,10 @@ void note(thread_writer* w, const site_key& key, const observation& seen) noexce
 totals sum() noexcept {
   totals all{};
   if (!alive()) return all;
-  const std::uint64_t& sequence = sections_.header()->fold_sequence;
+  std::uint64_t& sequence = sections_.header()->fold_sequence;
   for (unsigned attempt = 0; attempt < 100; ++attempt) {
     all = {};
-    std::uint64_t before = std::atomic_ref(const_cast<std::uint64_t&>(sequence)).load();
+    const std::uint64_t before = next_in_sequence(sequence, 0);
     std::uint32_t count = sections_.of(HOSTWAIT_SECTION_COUNTERS).count();
     for (std::uint32_t i = 0; i < count; ++i) {
       auto& c = *entry_at<hostwait_record_counters>(HOSTWAIT_SECTION_COUNTERS, i);
@@ -269,10 +272,9 @@ totals sum() noexcept {
       all.refused += load(c.refused);
       all.held += load(c.held);
       all.violations += load(c.violations);
-      if (load(c.waited) != 0) all.waited_ns += load(c.total_ns);
+      all.waited_ns += load(c.waited_ns);
     }
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (before % 2 == 0 && load(sequence) == before) break;
+    if (before % 2 == 0 && next_in_sequence(sequence, 0) == before) break;
   }
   return all;
 }

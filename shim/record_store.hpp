@@ -33,6 +33,19 @@ template <class T>
 void add_shared(T& to, T more) noexcept {
   std::atomic_ref<T>(to).fetch_add(more, std::memory_order_relaxed);
 }
+// For the 32-bit counters with many writers.
+inline void add_saturating(std::uint32_t& to, std::uint32_t more) noexcept {
+  std::atomic_ref<std::uint32_t> shared(to);
+  std::uint32_t before = shared.load(std::memory_order_relaxed), after;
+  do {
+    after = before > 0xffffffffu - more ? 0xffffffffu : before + more;
+  } while (!shared.compare_exchange_weak(before, after, std::memory_order_relaxed));
+}
+
+// For counts of changes: no load or store moves over it, in either direction.
+inline std::uint64_t next_in_sequence(std::uint64_t& of, std::uint64_t by = 1) noexcept {
+  return std::atomic_ref<std::uint64_t>(of).fetch_add(by, std::memory_order_acq_rel);
+}
 
 // The name is the section's; the extents of one section, in order.
 class section {

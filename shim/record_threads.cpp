@@ -39,20 +39,22 @@ void move_counters(const tally& from, const tally& to) noexcept {
   hostwait_record_counters& t = *to.counters;
   add_shared(t.calls, load(f.calls));
   add_shared(t.waited, load(f.waited));
-  add_shared(t.latent, load(f.latent));
-  add_shared(t.refused, load(f.refused));
-  add_shared(t.held, load(f.held));
-  add_shared(t.violations, load(f.violations));
+  add_saturating(t.latent, load(f.latent));
+  add_saturating(t.refused, load(f.refused));
+  add_saturating(t.held, load(f.held));
+  add_saturating(t.violations, load(f.violations));
+  add_shared(t.waited_ns, load(f.waited_ns));
   add_shared(t.total_ns, load(f.total_ns));
   if (load(f.max_ns) > load(t.max_ns)) store(t.max_ns, load(f.max_ns));
   for (unsigned i = 0; i < 32; ++i)
     add_shared(to.histogram->bucket[i], load(from.histogram->bucket[i]));
   store(f.calls, std::uint64_t{0});
   store(f.waited, std::uint64_t{0});
-  store(f.latent, std::uint64_t{0});
+  store(f.latent, 0u);
   store(f.refused, 0u);
   store(f.held, 0u);
-  store(f.violations, std::uint64_t{0});
+  store(f.violations, 0u);
+  store(f.waited_ns, std::uint64_t{0});
   store(f.total_ns, std::uint64_t{0});
   store(f.max_ns, std::uint64_t{0});
   for (unsigned i = 0; i < 32; ++i) store(from.histogram->bucket[i], 0u);
@@ -67,7 +69,7 @@ tally tally_at(std::uint32_t number) noexcept {
 // the slot's next thread meets the same site: 10^5 short threads need no more than a few did.
 void fold(thread_writer& ended) noexcept {
   std::uint64_t& sequence = sections_.header()->fold_sequence;
-  publish(sequence, sequence + 1);
+  next_in_sequence(sequence);
   for (std::uint32_t i = 0; i < ended.owned_count; ++i) {
     tally from = tally_at(ended.owned[i]);
     tally to;
@@ -90,7 +92,7 @@ void fold(thread_writer& ended) noexcept {
   store(ended.entry->in_call_since_ns, std::uint64_t{0});
   store(ended.entry->end_mono_ns, now_ns());
   publish(ended.entry->state, 2u);
-  publish(sequence, sequence + 1);
+  next_in_sequence(sequence);
   tids_[ended.index] = 0;
 }
 

@@ -20,13 +20,13 @@ class site_table {
  public:
   // The loads are atomic for the slot's next thread only: the kernel's word that the last one has
   // ended is an order that no tool can see.
-  const tally* find(const hash128& key) const noexcept {
+  tally find(const hash128& key) const noexcept {  // null pointers: not known
     const table* from = table_;
-    if (from == nullptr) return nullptr;
+    if (from == nullptr) return {};
     for (std::uint64_t i = (key.a >> 20) & from->mask;; i = (i + 1) & from->mask) {
       const place& here = from->places[i];
-      if (load(here.to.counters) == nullptr) return nullptr;
-      if (load(here.a) == key.a && load(here.b) == key.b) return &here.to;
+      tally to{load(here.to.counters), load(here.to.histogram)};
+      if (to.counters == nullptr || (load(here.a) == key.a && load(here.b) == key.b)) return to;
     }
   }
   bool insert(const hash128& key, const tally& to) noexcept;

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -22,7 +21,9 @@ class record_reader {
  public:
   explicit record_reader(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
-    bytes_.assign(std::istreambuf_iterator<char>(file), {});
+    bytes_.resize(std::filesystem::file_size(path));
+    file.read(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
+    bytes_.resize(static_cast<std::size_t>(file.gcount()));
     if (bytes_.size() < sizeof header) throw std::runtime_error("too short: " + path.string());
     std::memcpy(&header, bytes_.data(), sizeof header);
     if (std::memcmp(header.magic, HOSTWAIT_RECORD_MAGIC, 8) != 0)

@@ -143,7 +143,7 @@ TEST_CASE("the record of a killed process is readable and complete", "[record]")
   CHECK(record.header.end_mono_ns == 0);
   CHECK(record.calls() == 1000);
   REQUIRE(record.sites().size() == 2);
-  const hostwait_record_site& site = record.sites()[1];
+  const hostwait_record_site site = record.sites()[1];
   CHECK(record.text(site.label) == "loss");
   CHECK(record.stack(site.native) == std::vector<std::uint64_t>{0x1000, 0x2000});
   std::vector<std::uint64_t> python = record.stack(site.python);

@@ -11,13 +11,8 @@ two_stacks last;
 
 namespace {
 
-struct taken {
-  std::uintptr_t at[512];
-  unsigned count;
-};
-
 _Unwind_Reason_Code take(_Unwind_Context* context, void* data) {
-  auto* out = static_cast<taken*>(data);
+  auto* out = static_cast<stack*>(data);
   if (out->count == 512) return _URC_END_OF_STACK;
   out->at[out->count++] = _Unwind_GetIP(context);
   return _URC_NO_REASON;
@@ -34,16 +29,15 @@ __attribute__((noinline)) two_stacks take_stacks() {
   asm volatile("adr %0, 1f\n1: mov %1, sp\n mov %2, x29\n"
                : "=&r"(here.ip), "=&r"(here.sp), "=&r"(here.bp));
 #endif
-  std::uintptr_t ours[512];
-  unsigned count = unwind::capture(here, ours, 512);
-  taken theirs;
-  theirs.count = 0;
-  _Unwind_Backtrace(take, &theirs);
-  while (theirs.count != 0 && theirs.at[theirs.count - 1] == 0) --theirs.count;
-  // Frame 0 is this function, at two different addresses.
   two_stacks out;
-  out.ours.assign(ours + 1, ours + count);
-  if (theirs.count > 1) out.theirs.assign(theirs.at + 1, theirs.at + theirs.count);
+  out.ours.count = unwind::capture(here, out.ours.at, 512);
+  _Unwind_Backtrace(take, &out.theirs);
+  while (out.theirs.count != 0 && out.theirs.outermost() == 0) --out.theirs.count;
+  // Frame 0 is this function, at two different addresses.
+  for (stack* one : {&out.ours, &out.theirs}) {
+    for (unsigned i = 1; i < one->count; ++i) one->at[i - 1] = one->at[i];
+    if (one->count != 0) --one->count;
+  }
   return out;
 }
 

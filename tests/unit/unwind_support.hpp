@@ -3,6 +3,7 @@
 // Our stack beside the one of _Unwind_Backtrace, from the same place.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,12 +11,26 @@
 
 namespace hostwait::test {
 
-struct two_stacks {
-  std::vector<std::uintptr_t> ours, theirs;  // callers of the function that took them
-  bool equal() const { return ours == theirs; }
+// Taken in signal handlers, too: no allocation.
+struct stack {
+  std::uintptr_t at[512];
+  unsigned count = 0;
+  std::size_t size() const { return count; }
+  std::uintptr_t innermost(unsigned i) const { return at[i]; }
+  std::uintptr_t outermost() const { return count == 0 ? 0 : at[count - 1]; }
+  std::vector<std::uintptr_t> list() const { return {at, at + count}; }
 };
 
-// Both stacks of the caller. Not inlined: the caller is frame 1 of both.
+struct two_stacks {
+  stack ours, theirs;  // callers of the function that took them
+  bool equal() const {
+    for (unsigned i = 0; i < ours.count && i < theirs.count; ++i)
+      if (ours.at[i] != theirs.at[i]) return false;
+    return ours.count == theirs.count;
+  }
+};
+
+// Both stacks of the caller, which is their innermost frame.
 two_stacks take_stacks();
 
 // The last one that a scenario's innermost function took.

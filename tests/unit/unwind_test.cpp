@@ -25,7 +25,7 @@ using namespace hostwait::test;
 namespace {
 
 void check_last(std::size_t at_least) {
-  CHECK(last.ours == last.theirs);
+  CHECK(last.ours.list() == last.theirs.list());
   CHECK(last.ours.size() >= at_least);
   last = {};
 }
@@ -195,7 +195,7 @@ TEST_CASE("assembly without unwind information ends the walk", "[unwind]") {
   auto start = reinterpret_cast<std::uintptr_t>(&hostwait_test_without_cfi);
   REQUIRE(last.ours.size() >= 2);
   CHECK(last.ours.size() <= last.theirs.size() + 1);
-  CHECK(last.ours.back() - start < 32);
+  CHECK(last.ours.outermost() - start < 32);
   last = {};
 }
 
@@ -207,12 +207,13 @@ TEST_CASE("generated code ends the walk", "[unwind]") {
   REQUIRE(page != MAP_FAILED);
   std::memcpy(page, code, sizeof code);
   reinterpret_cast<int (*)(int (*)())>(page)(take_last_from_c);
-  REQUIRE(!last.ours.empty());
-  CHECK(last.ours.back() == reinterpret_cast<std::uintptr_t>(page) + 6);
+  REQUIRE(last.ours.size() != 0);
+  CHECK(last.ours.outermost() == reinterpret_cast<std::uintptr_t>(page) + 6);
   check_last(2);
   munmap(page, 4096);
 }
 
+#if !defined(__SANITIZE_THREAD__)  // every step of the run-time library would be taken, too
 namespace {
 std::atomic<unsigned> stepped{0}, different{0};
 std::size_t depth_of_step = 0;
@@ -246,6 +247,7 @@ TEST_CASE("at every single instruction", "[unwind]") {
   last = {};
 }
 #endif
+#endif
 
 TEST_CASE("damaged registers read nothing that is not there", "[unwind]") {
   const std::size_t page = 4096;
@@ -254,11 +256,11 @@ TEST_CASE("damaged registers read nothing that is not there", "[unwind]") {
   REQUIRE(room != MAP_FAILED);
   REQUIRE(mprotect(room + 4 * page, 4 * page, PROT_NONE) == 0);
   recurse(4, 1);
-  std::vector<std::uintptr_t> addresses = last.ours;  // places with all kinds of rules
+  std::vector<std::uintptr_t> addresses = last.ours.list();  // places with all kinds of rules
   aligned_frame(3);
-  addresses.insert(addresses.end(), last.ours.begin(), last.ours.end());
+  addresses.insert(addresses.end(), last.ours.at, last.ours.at + last.ours.count);
   through_framed(3);
-  addresses.insert(addresses.end(), last.ours.begin(), last.ours.end());
+  addresses.insert(addresses.end(), last.ours.at, last.ours.at + last.ours.count);
   last = {};
   std::mt19937_64 random(4711);
   auto base = reinterpret_cast<std::uintptr_t>(room);
