@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+"""The host is not stopped: behind a 30 ms kernel acquire and release return in microseconds, and hostwait
+itself, at level error, has nothing to refuse. Runs again under the preloaded library where it is built.
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+import proof
+from frameworks import FRAMEWORKS
+
+import hostwait
+
+SECONDS = 0.03
+TIMES = 20
+N = 1024
+LIMIT_US = 20.0
+STOPPED_US = 5000.0  # far below the kernel, far above any noise
+
+
+def measure(gpu, make_busy, glue):
+    """Nanoseconds of view, acquire and release, each behind a busy stream."""
+    consumer = gpu.stream()
+    times = {"view": [], "acquire": [], "release": []}
+    for turn in range(TIMES + 2):
+        x = make_busy(turn)
+        guard = hostwait.guard("error", hostwait.SYNC, label="unstopped")
+        with guard:
+            t0 = time.perf_counter_ns()
+            view = glue.view(x)
+            t1 = time.perf_counter_ns()
+            use = glue.use("stream", consumer, (view,), None)
+            t2 = time.perf_counter_ns()
+            use.release()
+            t3 = time.perf_counter_ns()
+        del view, use, x
+        gpu.synchronize_all()
+        if turn >= 2:  # the first ones create the events
+            times["view"].append(t1 - t0)
+            times["acquire"].append(t2 - t1)
+            times["release"].append(t3 - t2)
+    return times
+
+
+def judge(out, name, gpu, make_busy, glue):
+    before = hostwait.stats() or {"refused": 0}
+    times = measure(gpu, make_busy, glue)
+    after = hostwait.stats() or {"refused": 0}
+    acquire = proof.median_us(times["acquire"])
+    slowest = max(map(max, times.values())) / 1e3
+    refused = after["refused"] - before["refused"]
+    out.result(name, acquire < LIMIT_US and slowest < STOPPED_US and refused == 0,
+               acquire_us=round(acquire, 2), view_us=round(proof.median_us(times["view"]), 2),
+               release_us=round(proof.median_us(times["release"]), 2),
+               acquire_max_us=round(max(times["acquire"]) / 1e3, 2), slowest_us=round(slowest, 2),
+               times=TIMES, refused=refused, shim=hostwait.present())
+
+
+def run_framework(out, gpu, name, glue):
+    try:
+        framework = FRAMEWORKS[name](gpu)
+    except proof.unavailable as reason:
+        out.result(f"unstopped.{name}", None, reason=str(reason))
+        return
+    gpu.make_current()
+    if name == "jax":
+        framework.produce(N, 0.0, SECONDS).block_until_ready()
+        out.attempt("unstopped.jax", judge, out, "unstopped.jax", gpu,
+                    lambda turn: framework.produce(N, float(turn), SECONDS), glue)
+        return
+    for kind, stream in framework.streams():
+        def make_busy(turn, stream=stream):
+            gpu.spin(framework.handle(stream), SECONDS)
+            framework.fill(x, float(turn), stream)
+            return x
+
+        def with_stream(label, stream=stream, make_busy=make_busy):
+            with framework.inside(stream):
+                judge(out, label, gpu, make_busy, glue)
+
+        try:
+            x = framework.array(N, stream)
+            framework.fill(x, 0.0, stream)
+            gpu.synchronize_all()
+        except Exception as problem:
+            out.result(f"unstopped.{name}.{kind}", False, error=str(problem)[:300])
+            continue
+        out.attempt(f"unstopped.{name}.{kind}", with_stream, f"unstopped.{name}.{kind}")
+
+
+def main():
+    shim = os.environ.get("HOSTWAIT_SHIM") or proof.built("lib/libhostwait.so")
+    status = 0
+    if not hostwait.present() and shim is not None and "--once" not in sys.argv:
+        preload = ":".join(filter(None, [str(shim), os.environ.get("LD_PRELOAD")]))
+        status = subprocess.run([sys.executable, __file__, "--once"], check=False,
+                                env={**os.environ, "LD_PRELOAD": preload}).returncode
+        if status == 77:
+            sys.exit(77)
+    out, gpu = proof.start()
+    out.failed += status != 0
+    if "--once" in sys.argv:
+        out.result("unstopped.shim_present", hostwait.present())
+    glue = proof.module("hostwait_cai_glue")
+    for name in FRAMEWORKS:
+        out.attempt(f"unstopped.{name}", run_framework, out, gpu, name, glue)
+    out.end()
+
+
+if __name__ == "__main__":
+    main()
