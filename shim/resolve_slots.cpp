@@ -41,15 +41,18 @@ constexpr unsigned jump_slot = R_AARCH64_JUMP_SLOT, global_data = R_AARCH64_GLOB
                    absolute = R_AARCH64_ABS64;
 #endif
 
+enum class access : std::uint8_t { writable, closed, unknown };
+
 // Adds zero to the word: the kernel says whether that could be written, and no value changes.
-bool writable(const void* at) noexcept {
+access access_to(const void* at) noexcept {
   std::uint32_t nobody = 0;
-  constexpr long efault = 14, enosys = 38, eperm = 1;
+  constexpr long efault = 14;
   const long operation = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0);
   const long result =
       sys::call(SYS_futex, reinterpret_cast<long>(&nobody), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0,
                 0, reinterpret_cast<long>(at), operation);
-  return result != -efault && result != -enosys && result != -eperm;
+  if (!sys::failed(result)) return access::writable;
+  return result == -efault ? access::closed : access::unknown;
 }
 
 // One object's slots. Its RELRO pages are opened at most once, only where they are closed, that is
@@ -63,15 +66,18 @@ struct object {
 
   bool store(void** slot, void* value) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(slot);
-    if (!opened && !writable(slot)) {
-      const std::uintptr_t page = getauxval(AT_PAGESZ);
-      relro_start = m.relro_start & -page;
-      relro_end = m.relro_end & -page;
-      if (at < relro_start || at >= relro_end) return false;
-      if (!protect(PROT_READ | PROT_WRITE)) return false;
-      opened = true;
+    const std::uintptr_t page = getauxval(AT_PAGESZ);
+    relro_start = m.relro_start & -page;
+    relro_end = m.relro_end & -page;
+    const bool inside = relro_start <= at && at < relro_end;
+    if (!(inside && opened)) {
+      const access now = access_to(slot);
+      if (now == access::closed && !inside) return false;
+      if (now != access::writable && inside) {
+        if (!protect(PROT_READ | PROT_WRITE)) return false;
+        opened = true;
+      }
     }
-    if (opened && (at < relro_start || at >= relro_end) && !writable(slot)) return false;
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);
     return true;
   }
@@ -129,6 +135,11 @@ void* lazy_binding(const elf::image& from, const char* name) noexcept {
   return foreign ? nullptr : found;
 }
 
+void point_to_ours(object& o, void** slot, const target& t) noexcept {
+  void* ours = wanted_for(t, o.pass);
+  if (ours != nullptr && o.store(slot, ours) && o.pass != link_pass::early) seen(route_linked);
+}
+
 void look_at_slot(object& o, const ElfW(Rela) & relocation) noexcept {
   const unsigned type = ELF64_R_TYPE(relocation.r_info);
   if (type != jump_slot && type != global_data && type != absolute) return;
@@ -142,22 +153,24 @@ void look_at_slot(object& o, const ElfW(Rela) & relocation) noexcept {
   if (value == nullptr) return;
   for (unsigned copy = 0; copy < copy_count(); ++copy) {
     if (const target t = target_of(value, copy, name); t.known()) {
-      if (void* ours = wanted_for(t, o.pass); ours != nullptr && o.store(slot, ours))
-        seen(route_linked);
+      point_to_ours(o, slot, t);
       return;
     }
+    // Ours already: from the early pass, which did not know the options.
     const target t = named_target(name, copy);
-    if (t.row != row_count && value == entry::wrapper(t.row, copy)) {
-      if (wanted_for(t, o.pass) == nullptr) o.store(slot, real_of(t));
-      return;
+    void* ours = t.row != row_count ? entry::wrapper(t.row, copy) : replacement(t);
+    if (ours == nullptr || value != ours) continue;
+    if (wanted_for(t, o.pass) == nullptr) {
+      o.store(slot, real_of(t));
+    } else if (o.pass != link_pass::early) {
+      seen(route_linked);
     }
+    return;
   }
   if (type != jump_slot || !o.m.holds(value)) return;
   void* function = lazy_binding(o.in, name);
   if (function == nullptr) return;
-  const target t = target_of(function, copy_of(function), name);
-  if (void* ours = wanted_for(t, o.pass); ours != nullptr && o.store(slot, ours))
-    seen(route_linked);
+  point_to_ours(o, slot, target_of(function, copy_of(function), name));
 }
 
 // Whether the object has undefined driver names at all: they stand before the hashed ones. Where
@@ -189,27 +202,42 @@ void look_at_object(const elf::module& m, link_pass pass) noexcept {
   o.close();
 }
 
-// Guarded by the loader's list lock, which look_at_links holds.
+// Guarded by the loader's list lock.
 struct {
   bool running;
-  unsigned copies, done;
+  unsigned copies;       // of the driver, at the last pass
+  unsigned known, done;  // objects counted, objects looked at
   unsigned long long unloads;
+  const link_map* last;  // the newest object known; valid while `unloads` has not moved
 } progress;
 
-void look_at_list(link_pass pass, unsigned limit, unsigned long long unloads) noexcept {
-  elf::for_each_module([&](const elf::module& m) {
+// Looks for copies of the driver among the objects that are new since the last time. Returns how
+// many objects there are.
+unsigned see_new_drivers(unsigned long long unloads) noexcept {
+  const r_debug* list = elf::loader_list();
+  if (list == nullptr) return 0;
+  const bool go_on = progress.last != nullptr && progress.unloads == unloads;
+  if (!go_on) progress.known = 0;
+  const link_map* m = go_on ? progress.last->l_next : list->r_map;
+  bool found = false;
+  for (; m != nullptr; m = m->l_next) {
     elf::image in;
-    if (m.index >= progress.done && m.index < limit && elf::open(m.bias, m.dynamic, in) &&
-        is_driver(in))
-      see(m, in);
-    return m.index >= limit;
-  });
-  const unsigned copies = copy_count();
-  if (copies != progress.copies || unloads != progress.unloads || pass != link_pass::later)
-    progress.done = 0;
-  progress.copies = copies;
+    ++progress.known;
+    progress.last = m;
+    found |= elf::open(m->l_addr, m->l_ld, in) && is_driver(in);
+  }
   progress.unloads = unloads;
-  if (copies == 0) return;
+  if (found) {
+    elf::for_each_module([](const elf::module& each) {
+      elf::image in;
+      if (elf::open(each.bias, each.dynamic, in) && is_driver(in)) see(each, in);
+      return false;
+    });
+  }
+  return progress.known;
+}
+
+void look_at_list(link_pass pass, unsigned limit) noexcept {
   elf::for_each_module([&](const elf::module& m) {
     if (m.index >= progress.done && m.index < limit && (pass != link_pass::early || m.index != 0))
       look_at_object(m, pass);
@@ -221,21 +249,27 @@ void look_at_list(link_pass pass, unsigned limit, unsigned long long unloads) no
 }  // namespace
 
 void look_at_links(link_pass pass) noexcept {
-  unsigned limit = startup_count();
-  unsigned long long unloads = 0;
+  // Cleared before the list is read: a dlopen that begins now is looked at next time.
   if (pass == link_pass::later) {
-    if (!link_route()) {
-      __atomic_fetch_and(&hostwait_dl_attention, ~attention_modules, __ATOMIC_ACQ_REL);
-      return;
-    }
-    // Cleared before the list is read: a dlopen that begins now is looked at next time.
     __atomic_fetch_and(&hostwait_dl_attention, ~attention_modules, __ATOMIC_ACQ_REL);
-    limit = 0;
-    elf::for_each_module([&](const elf::module& m) {
-      limit = m.index + 1;
-      unloads = m.unloads;
-      return false;
-    });
+    if (!link_route()) return;
+  }
+  unsigned limit = 0;
+  unsigned long long unloads = 0;
+  bool nothing_new = true;
+  elf::for_each_module([&](const elf::module& m) {
+    if (m.unloads != progress.unloads || pass != link_pass::later) progress.done = 0;
+    limit = see_new_drivers(unloads = m.unloads);
+    if (copy_count() != progress.copies) progress.done = 0;
+    progress.copies = copy_count();
+    if (progress.copies == 0) progress.done = limit;
+    // A thread of another constructor may be inside dlopen: what it loads has its turn later.
+    if (pass != link_pass::later && limit > startup_count()) limit = startup_count();
+    nothing_new = limit <= progress.done;
+    return true;
+  });
+  if (nothing_new) return;  // without the driver it ends here
+  if (pass == link_pass::later) {
     // dladdr waits until no other thread is inside dlopen: then every object counted above is
     // relocated. (The real dlsym, where we come from, takes the same lock.)
     using dladdr_function = int (*)(const void*, void*);
@@ -244,12 +278,12 @@ void look_at_links(link_pass pass) noexcept {
       wait(reinterpret_cast<const void*>(&look_at_links), info);
   }
   elf::for_each_module([&](const elf::module& m) {
-    if (progress.running || (pass == link_pass::later && m.unloads != unloads)) {
+    if (progress.running || m.unloads != unloads) {
       __atomic_fetch_or(&hostwait_dl_attention, attention_modules, __ATOMIC_ACQ_REL);
       return true;
     }
     progress.running = true;
-    look_at_list(pass, limit, m.unloads);
+    look_at_list(pass, limit);
     progress.running = false;
     return true;
   });

@@ -11,6 +11,7 @@
 namespace {
 
 unsigned counts[hostwait::row_count][hostwait::resolve::max_copies];
+unsigned handed[hostwait::row_count];  // how often the wrapper was given out
 
 // Six register arguments are more than any function of the stand-in has.
 template <unsigned Row, unsigned Copy>
@@ -27,6 +28,12 @@ void* pick(unsigned row, std::integer_sequence<unsigned, Row...>) {
   return all[row];
 }
 
+unsigned row_of(const char* symbol) {
+  unsigned row = 0;
+  while (row < hostwait::row_count && std::strcmp(symbol, hostwait::rows[row].symbol) != 0) ++row;
+  return row;
+}
+
 using all_rows = std::make_integer_sequence<unsigned, hostwait::row_count>;
 
 }  // namespace
@@ -34,6 +41,7 @@ using all_rows = std::make_integer_sequence<unsigned, hostwait::row_count>;
 namespace hostwait::entry {
 
 void* wrapper(row_id row, unsigned copy) noexcept {
+  __atomic_fetch_add(&handed[row], 1, __ATOMIC_RELAXED);
   switch (copy) {
     case 0:
       return pick<0>(row, all_rows{});
@@ -67,10 +75,12 @@ extern "C" {
 
 // Calls that went through the wrapper of `symbol` in that copy; -1: no such row.
 __attribute__((visibility("default"))) int routes_wrapped(const char* symbol, unsigned copy) {
-  for (unsigned row = 0; row < hostwait::row_count; ++row)
-    if (std::strcmp(symbol, hostwait::rows[row].symbol) == 0)
-      return static_cast<int>(counts[row][copy]);
-  return -1;
+  const unsigned row = row_of(symbol);
+  return row < hostwait::row_count ? static_cast<int>(counts[row][copy]) : -1;
+}
+__attribute__((visibility("default"))) int routes_handed(const char* symbol) {
+  const unsigned row = row_of(symbol);
+  return row < hostwait::row_count ? static_cast<int>(handed[row]) : -1;
 }
 __attribute__((visibility("default"))) unsigned routes_seen() {
   return hostwait::resolve::routes_seen();

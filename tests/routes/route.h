@@ -5,9 +5,6 @@
 #ifndef ROUTE_H
 #define ROUTE_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
