@@ -50,7 +50,7 @@ class memory_source {
   std::optional<std::uint64_t> size() const { return bytes_.size(); }
   bool read(std::uint64_t offset, void* to, std::size_t bytes) const {
     if (offset > bytes_.size() || bytes > bytes_.size() - offset) return false;
-    std::memcpy(to, bytes_.data() + offset, bytes);
+    if (bytes > 0) std::memcpy(to, bytes_.data() + offset, bytes);  // `to` is null for no bytes
     return true;
   }
 
