@@ -98,6 +98,10 @@ class numba_framework:
         os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
         try:
             import numpy
+
+            # NumPy 2.5 removed this alias, which numba-cuda up to 0.30 looks up when it compiles.
+            if not hasattr(numpy, "row_stack"):
+                numpy.row_stack = numpy.vstack
             from numba import cuda
 
             @cuda.jit
