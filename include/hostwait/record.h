@@ -225,10 +225,10 @@ struct hostwait_record_counters {
   uint32_t thread; /* index into threads */
   uint32_t site;   /* index into sites; HOSTWAIT_COUNTERS_FREE: this entry is unused (all zeros) */
   uint64_t calls;
-  uint64_t waited, latent;
-  uint32_t refused, held; /* saturating */
-  uint64_t violations;
-  uint64_t total_ns, max_ns; /* time inside the driver's function */
+  uint64_t waited;
+  uint32_t latent, refused, held, violations; /* saturating */
+  uint64_t total_ns, max_ns;                  /* time inside the driver's function, all calls */
+  uint64_t waited_ns;                         /* the same, of those that waited */
 };
 #define HOSTWAIT_COUNTERS_FREE 0xffffffffu
 

@@ -45,8 +45,9 @@ class Site(ctypes.Structure):
 
 class Counters(ctypes.Structure):
     _fields_ = [
-        ("thread", U32), ("site", U32), ("calls", U64), ("waited", U64), ("latent", U64),
-        ("refused", U32), ("held", U32), ("violations", U64), ("total_ns", U64), ("max_ns", U64)]
+        ("thread", U32), ("site", U32), ("calls", U64), ("waited", U64),
+        ("latent", U32), ("refused", U32), ("held", U32), ("violations", U32),
+        ("total_ns", U64), ("max_ns", U64), ("waited_ns", U64)]
 
 
 class Record:

@@ -108,6 +108,7 @@ void record_builder::count(std::uint32_t thread, std::uint32_t site, const count
   entry.violations = what.violations;
   entry.total_ns = what.total_ns;
   entry.max_ns = what.max_ns;
+  entry.waited_ns = what.waited_ns;
   add(HOSTWAIT_SECTION_COUNTERS, entry);
   hostwait_record_histogram histogram{};
   unsigned bucket = 0;
@@ -210,13 +211,26 @@ record_builder training_run(std::string_view run_id, std::uint32_t pid) {
   const std::uint32_t wait_index = record.site(wait);
   const std::uint32_t free_index = record.site(free_site);
   record.count(main_thread, copy_index,
-               {.calls = 60, .waited = 60, .total_ns = 230000000, .max_ns = 4100000});
+               {.calls = 60,
+                .waited = 60,
+                .total_ns = 230000000,
+                .max_ns = 4100000,
+                .waited_ns = 230000000});
   record.count(worker, copy_index,
-               {.calls = 40, .waited = 40, .total_ns = 167000000, .max_ns = 4000000});
+               {.calls = 40,
+                .waited = 40,
+                .total_ns = 167000000,
+                .max_ns = 4000000,
+                .waited_ns = 167000000});
   record.count(main_thread, wait_index,
                {.calls = 100, .latent = 100, .total_ns = 1000000, .max_ns = 12000});
   record.count(main_thread, free_index,
-               {.calls = 8, .waited = 1, .latent = 7, .total_ns = 4000000, .max_ns = 3980000});
+               {.calls = 8,
+                .waited = 1,
+                .latent = 7,
+                .total_ns = 4000000,
+                .max_ns = 3980000,
+                .waited_ns = 3980000});
   return record;
 }
 

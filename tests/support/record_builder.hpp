@@ -17,9 +17,9 @@
 namespace hostwait::test {
 
 struct counts {
-  std::uint64_t calls = 0, waited = 0, latent = 0, violations = 0;
-  std::uint32_t refused = 0, held = 0;
-  std::uint64_t total_ns = 0, max_ns = 0;
+  std::uint64_t calls = 0, waited = 0;
+  std::uint32_t latent = 0, refused = 0, held = 0, violations = 0;
+  std::uint64_t total_ns = 0, max_ns = 0, waited_ns = 0;
 };
 
 class record_builder {

@@ -16,7 +16,7 @@ namespace hostwait {
 
 struct tally {
   std::uint64_t calls = 0, waited = 0, latent = 0, refused = 0, held = 0, violations = 0;
-  std::uint64_t total_ns = 0, max_ns = 0;
+  std::uint64_t total_ns = 0, max_ns = 0, waited_ns = 0;
   std::array<std::uint64_t, 32> histogram{};
 
   void add(const tally& other);
@@ -71,7 +71,7 @@ struct run_report {
   bool config_error() const;
   std::uint64_t calls() const;
   std::uint64_t violations() const;
-  std::uint64_t total_ns() const;
+  std::uint64_t waited_ns() const;
 };
 
 run_report make_report(const std::vector<record_file>& records, symbolizer& symbols);

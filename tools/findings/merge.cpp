@@ -68,6 +68,7 @@ std::unordered_map<std::uint32_t, site_sum> sum_sites(const record_file& record)
     one.violations = counters.violations;
     one.total_ns = counters.total_ns;
     one.max_ns = counters.max_ns;
+    one.waited_ns = counters.waited_ns;
     const hostwait_record_histogram histogram = record.histogram(i);
     std::copy(std::begin(histogram.bucket), std::end(histogram.bucket), one.histogram.begin());
     into.sum.add(one);
@@ -140,11 +141,14 @@ void join(finding& copy, const finding& wait) {
   tally& sum = copy.sum;
   sum.calls = std::max(sum.calls, wait.sum.calls);
   sum.waited = std::max(sum.waited, wait.sum.waited);
-  sum.latent = std::max(sum.latent, wait.sum.latent);
   sum.refused = std::max(sum.refused, wait.sum.refused);
+  // A pass in which either call waited has waited.
+  sum.latent = std::min(std::max(sum.latent, wait.sum.latent),
+                        sum.calls - std::min(sum.calls, sum.waited + sum.refused));
   sum.held = std::max(sum.held, wait.sum.held);
   sum.violations += wait.sum.violations;
   sum.total_ns += wait.sum.total_ns;
+  sum.waited_ns += wait.sum.waited_ns;
   sum.max_ns = std::max(sum.max_ns, wait.sum.max_ns);
   for (std::size_t i = 0; i < sum.histogram.size(); ++i) sum.histogram[i] += wait.sum.histogram[i];
   copy.thread_names.insert(wait.thread_names.begin(), wait.thread_names.end());
@@ -190,6 +194,7 @@ void tally::add(const tally& other) {
   held += other.held;
   violations += other.violations;
   total_ns += other.total_ns;
+  waited_ns += other.waited_ns;
   max_ns = std::max(max_ns, other.max_ns);
   for (std::size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
 }
@@ -214,9 +219,9 @@ std::uint64_t run_report::violations() const {
   for (const finding& each : findings) sum += each.sum.violations;
   return sum;
 }
-std::uint64_t run_report::total_ns() const {
+std::uint64_t run_report::waited_ns() const {
   std::uint64_t sum = 0;
-  for (const finding& each : findings) sum += each.sum.total_ns;
+  for (const finding& each : findings) sum += each.sum.waited_ns;
   return sum;
 }
 
@@ -271,8 +276,8 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
     each.fingerprint = fingerprint_of(each);
   }
   std::sort(report.findings.begin(), report.findings.end(), [](const auto& a, const auto& b) {
-    return std::tie(b.sum.total_ns, b.sum.waited, b.sum.refused, a.call, a.fingerprint,
-                    a.stack_key) < std::tie(a.sum.total_ns, a.sum.waited, a.sum.refused, b.call,
+    return std::tie(b.sum.waited_ns, b.sum.total_ns, b.sum.refused, a.call, a.fingerprint,
+                    a.stack_key) < std::tie(a.sum.waited_ns, a.sum.total_ns, a.sum.refused, b.call,
                                             b.fingerprint, b.stack_key);
   });
   report.notes = symbols.notes();

@@ -70,27 +70,30 @@ json to_json(const process_info& process) {
 }
 
 json to_json(const finding& of) {
-  return {
-      {"fingerprint", of.fingerprint},
-      {"kind", kind_name(of.kind)},
-      {"call", of.call},
-      {"runtime_call", of.runtime_call},
-      {"verdict", verdict_name(of.verdict)},
-      {"reason", reason_name(of.reason)},
-      {"calls", of.sum.calls},
-      {"waited", of.sum.waited},
-      {"latent", of.sum.latent},
-      {"refused", of.sum.refused},
-      {"held", of.sum.held},
-      {"violations", of.sum.violations},
-      {"ns", {{"total", of.sum.total_ns}, {"max", of.sum.max_ns}, {"histogram", of.sum.histogram}}},
-      {"python", array_of(of.python)},
-      {"native", array_of(of.native)},
-      {"label", of.label},
-      {"range", of.range},
-      {"thread_names", of.thread_names},
-      {"lines", of.lines},
-      {"where", where_of(of)}};
+  return {{"fingerprint", of.fingerprint},
+          {"kind", kind_name(of.kind)},
+          {"call", of.call},
+          {"runtime_call", of.runtime_call},
+          {"verdict", verdict_name(of.verdict)},
+          {"reason", reason_name(of.reason)},
+          {"calls", of.sum.calls},
+          {"waited", of.sum.waited},
+          {"latent", of.sum.latent},
+          {"refused", of.sum.refused},
+          {"held", of.sum.held},
+          {"violations", of.sum.violations},
+          {"ns",
+           {{"total", of.sum.total_ns},
+            {"waited", of.sum.waited_ns},
+            {"max", of.sum.max_ns},
+            {"histogram", of.sum.histogram}}},
+          {"python", array_of(of.python)},
+          {"native", array_of(of.native)},
+          {"label", of.label},
+          {"range", of.range},
+          {"thread_names", of.thread_names},
+          {"lines", of.lines},
+          {"where", where_of(of)}};
 }
 
 // Driver calls that passed by unseen: a line of the blind spots each.

@@ -48,7 +48,7 @@ std::string head(const run_report& report) {
   if (report.calls() == 0) {
     text += ": no CUDA driver call seen";
   } else {
-    text += ": " + human_time(report.total_ns()) + " waited";
+    text += ": " + human_time(report.waited_ns()) + " waited";
     std::uint64_t longest = 0;
     for (const process_info& each : report.processes) longest = std::max(longest, each.run_ns);
     if (longest > 0) text += " of " + human_time(longest);
