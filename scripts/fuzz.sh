@@ -8,7 +8,7 @@ need_cuda_headers
 seconds=${1:-60}
 command -v clang++ >/dev/null || fail "clang++ is not installed"
 configure build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \
-  -DCMAKE_CXX_COMPILER=clang++ -DHOSTWAIT_BUILD_FUZZERS=ON -DHOSTWAIT_PYTHON="$venv/bin/python"
+  -DCMAKE_CXX_COMPILER=clang++ -DHOSTWAIT_BUILD_FUZZERS=ON -DPython3_EXECUTABLE="$venv/bin/python"
 mapfile -t targets < <(ninja -C build-fuzz -t targets all | sed -n 's/^\(fuzz_[a-z0-9_]*\): phony$/\1/p' |
   sort -u)
 [ ${#targets[@]} -gt 0 ] || fail "no fuzz_* target in build-fuzz"

@@ -23,7 +23,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0:detect_stack
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 configure "$folder" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOSTWAIT_SANITIZE="$1" -DHOSTWAIT_WERROR=ON \
-  -DHOSTWAIT_PYTHON="$venv/bin/python"
+  -DPython3_EXECUTABLE="$venv/bin/python"
 ninja -C "$folder" -j "$jobs"
 ctest --test-dir "$folder" -R "$tests" -LE 'gpu|nosanitize' --output-on-failure --no-tests=error \
   --timeout 300 -j "$jobs" </dev/null

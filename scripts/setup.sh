@@ -29,7 +29,7 @@ packages_to_build() {
 
 packages_to_test() {
   packages_to_build
-  echo binutils ccache clang gdb libbenchmark-dev libunwind-dev tmux
+  echo binutils ccache clang gdb libbenchmark-dev libunwind-dev python3-dev tmux
   # clang's runtime library carries the distribution's version number. The format is defined by
   # clang-format 14 alone; distributions without it skip that check.
   case "$(. /etc/os-release && echo "${ID:-}${VERSION_ID:-}")" in

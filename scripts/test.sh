@@ -52,13 +52,13 @@ ctest_in() {
 
 build_and_test() {
   configure build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOSTWAIT_BUILD_BENCHMARKS=ON \
-    -DHOSTWAIT_WERROR="$all" -DHOSTWAIT_PYTHON="$venv/bin/python" &&
+    -DHOSTWAIT_WERROR="$all" -DPython3_EXECUTABLE="$venv/bin/python" &&
     ninja -C build -j "$jobs"
 }
 
 run_tests() {
   # Only the tests' own output goes into the summary that is printed again at the end.
-  HOSTWAIT_PYTHON="$venv/bin/python" ctest_in build "$@" 2>&1 | tee build/ctest.log
+  ctest_in build "$@" 2>&1 | tee build/ctest.log
 }
 
 step "build" build_and_test
