@@ -30,13 +30,14 @@ bool nested(const thread_block& t, std::uintptr_t frame) noexcept {
   return t.in_call > frame && t.in_call - frame < far;
 }
 
+using attribute_query = CUresult (*)(unsigned, CUpointer_attribute*, void**, CUdeviceptr);
+
 // The plural form: the singular one reports an error on pageable memory.
 hostwait_memory memory_kind(unsigned copy, const operand& end) noexcept {
   if (end.as == declared::array) return HOSTWAIT_MEMORY_ARRAY;
   if (end.address == nullptr) return HOSTWAIT_MEMORY_UNKNOWN;
-  using query = CUresult (*)(unsigned, CUpointer_attribute*, void**, CUdeviceptr);
-  const auto ask =
-      reinterpret_cast<query>(resolve::helper(resolve::helper_id::pointer_attributes, copy));
+  const auto ask = reinterpret_cast<attribute_query>(
+      resolve::helper(resolve::helper_id::pointer_attributes, copy));
   if (ask == nullptr) return HOSTWAIT_MEMORY_UNKNOWN;
   unsigned type = 0;
   unsigned managed = 0;
@@ -57,6 +58,19 @@ hostwait_memory memory_kind(unsigned copy, const operand& end) noexcept {
     default:
       return pool != nullptr ? HOSTWAIT_MEMORY_POOL : HOSTWAIT_MEMORY_DEVICE;
   }
+}
+
+// What an address was allocated or registered with; 0 where the driver does not know.
+std::uint64_t range_bytes(unsigned copy, const void* address) noexcept {
+  const auto ask = reinterpret_cast<attribute_query>(
+      resolve::helper(resolve::helper_id::pointer_attributes, copy));
+  std::size_t bytes = 0;
+  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  void* values[] = {&bytes};
+  if (ask == nullptr || address == nullptr ||
+      ask(1, names, values, reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS)
+    return 0;
+  return bytes;
 }
 
 // The register knows the origin streams of open captures. A stream that joined one by an event is
@@ -149,6 +163,10 @@ void judge(call_context& call) noexcept {
   const hostwait_memory destination =
       needs.destination ? memory_kind(call.copy, call.facts.destination) : HOSTWAIT_MEMORY_UNKNOWN;
   call.verdict = classify(call.row, call.facts, source, destination, around);
+  // How long unpinning takes by itself depends on a size that only the driver knows, and only
+  // before the call.
+  if (rows[call.row].kind == HOSTWAIT_KIND_HOST_FREE && call.facts.bytes == 0)
+    call.facts.bytes = range_bytes(call.copy, call.facts.destination.address);
 }
 
 void record_call(call_context& call, record::outcome what, bool violation,
