@@ -172,6 +172,15 @@ TEST_CASE("the runtime call is the runtime's outermost frame") {
     REQUIRE(inside.frames.size() == 1);
     CHECK(inside.frames[0].function == "main");
   }
+  SECTION("static runtime of CUDA 13: helpers named by a hash") {
+    const auto inside = cut_top({frame("/home/me/app", "libcudart_static_daedcea17177362c"),
+                                 frame("/home/me/app", "libcudart_static_0123456789abcdef"),
+                                 frame("/home/me/app", "cudaEventSynchronize"),
+                                 frame("/home/me/app", "main")});
+    CHECK(inside.runtime_call == "cudaEventSynchronize");
+    REQUIRE(inside.frames.size() == 1);
+    CHECK(inside.frames[0].function == "main");
+  }
   SECTION("a program without names keeps its frames") {
     const auto nothing = cut_top({frame("/home/me/app", ""), frame("/home/me/app", "")});
     CHECK(nothing.runtime_call.empty());

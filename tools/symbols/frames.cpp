@@ -72,7 +72,7 @@ bool is_library_path(const std::string& path) {
 
 bool is_runtime_function(const std::string& function) {
   const std::string_view name = function;
-  if (starts_with_any(name, {"__cuda", "cudart::", "__cudart"})) return true;
+  if (starts_with_any(name, {"__cuda", "cudart::", "__cudart", "libcudart_static_"})) return true;
   return name.starts_with("cuda") && name.size() > 4 &&
          std::isupper(static_cast<unsigned char>(name[4])) && name.find("::") == name.npos;
 }
