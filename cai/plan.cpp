@@ -66,13 +66,14 @@ int planner::opt_out(const hostwait_cai_ready& ready, int32_t index) {
   return HOSTWAIT_CAI_OK;
 }
 
-// Where the thread has no context, the consumer's 1 and 2 are those of the data's context.
-int planner::probe_consumer(const hostwait_cai_ready& ready) {
+// Where the thread has no context, the consumer's 1 and 2 are those of the data's context, or of
+// the producer's stream.
+int planner::probe_consumer(const hostwait_cai_ready& ready, uint64_t producer_context) {
   if (consumer_probed_ || for_host()) return HOSTWAIT_CAI_OK;
   if (consumer_.context == 0 &&
       (consumer_.stream <= HOSTWAIT_CAI_PER_THREAD || session_.current == 0)) {
-    uint64_t context = 0;
-    if (consumer_.stream <= HOSTWAIT_CAI_PER_THREAD) {
+    uint64_t context = producer_context;
+    if (consumer_.stream <= HOSTWAIT_CAI_PER_THREAD && context == 0) {
       if (const int code = session_.data_context(ready, &context)) return code;
     }
     if (const int code = session_.name(consumer_.stream, context, &consumer_)) return code;
@@ -195,7 +196,7 @@ int planner::add_stream(uint64_t stream, const hostwait_cai_ready& ready) {
   }
   stream_ref producer{};
   if (const int code = session_.name(stream, context, &producer)) return code;
-  if (const int code = probe_consumer(ready)) return code;
+  if (const int code = probe_consumer(ready, producer.context)) return code;
   if (producer == consumer_) {
     hostwait::cai::add(count.elided);
     return HOSTWAIT_CAI_OK;

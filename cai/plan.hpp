@@ -31,7 +31,7 @@ class planner {
   int add_back_only(uint64_t stream, const hostwait_cai_ready& ready);
   int wait_for_device(const hostwait_cai_ready& ready);
   int opt_out(const hostwait_cai_ready& ready, int32_t index);
-  int probe_consumer(const hostwait_cai_ready& ready);
+  int probe_consumer(const hostwait_cai_ready& ready, uint64_t producer_context = 0);
   int boundary(const stream_ref* producer, const capture_state& producer_capture);
   int judge_captures(const stream_ref& producer, bool* drop);
   int implied(const stream_ref& producer, bool* yes);

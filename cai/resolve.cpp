@@ -17,15 +17,14 @@ struct pointer_facts {
   size_t range_size = 0;
 };
 
-int ask(const hostwait_cai_driver& driver, uint64_t ptr, pointer_facts* f) {
+int ask(session& s, uint64_t ptr, int device, pointer_facts* f) {
   int attributes[] = {cu_attribute_context,        cu_attribute_memory_type,
                       cu_attribute_device_pointer, cu_attribute_is_managed,
                       cu_attribute_device_ordinal, cu_attribute_range_start,
                       cu_attribute_range_size};
   void* results[] = {&f->context, &f->memory_type, &f->device_pointer, &f->managed,
                      &f->ordinal, &f->range_start, &f->range_size};
-  return driver.pointer_get_attributes(sizeof attributes / sizeof *attributes, attributes, results,
-                                       ptr);
+  return s.ask_pointer(sizeof attributes / sizeof *attributes, attributes, results, ptr, device);
 }
 
 int device_of(const session& s, uint64_t context, int* device) {
@@ -140,17 +139,7 @@ int hostwait_cai_resolve(const hostwait_cai_desc* desc, const hostwait_cai_polic
   if (desc->flags & HOSTWAIT_CAI_F_EMPTY) return resolve_empty(s, *desc, policy, loc);
 
   pointer_facts facts;
-  int result = ask(*s.driver, desc->ptr, &facts);
-  if (result == cu_invalid_context && s.current == 0) {
-    // Some context must be current; the one of the stated device, else of the first.
-    uint64_t context = 0;
-    result = primary_context(*s.driver, policy.device >= 0 ? policy.device : 0, &context);
-    if (result == cu_success) {
-      const in_context scope(s, context);
-      facts = {};
-      result = ask(*s.driver, desc->ptr, &facts);
-    }
-  }
+  int result = ask(s, desc->ptr, policy.device, &facts);
   if (result != cu_success) return driver_failure(s.sink, result, "cuPointerGetAttributes");
   int use_device = policy.use_device;
   if (use_device < 0 && s.current != 0) {

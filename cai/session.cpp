@@ -61,8 +61,7 @@ int session::data_context(const hostwait_cai_ready& ready, uint64_t* context) {
     int ordinal = -1;
     int attributes[] = {cu_attribute_context, cu_attribute_device_ordinal};
     void* results[] = {&owner, &ordinal};
-    const int result = driver->pointer_get_attributes(2, attributes, results, ready.ptr);
-    if (result == cu_success) {
+    if (ask_pointer(2, attributes, results, ready.ptr, device) == cu_success) {
       *context = value(owner);
       if (device < 0) device = ordinal;
     }
@@ -76,6 +75,18 @@ int session::data_context(const hostwait_cai_ready& ready, uint64_t* context) {
   *context = current;
   if (current != 0) return HOSTWAIT_CAI_OK;
   return driver_failure(sink, cu_invalid_context, "cuCtxGetCurrent");
+}
+
+int session::ask_pointer(unsigned count, int* attributes, void** results, uint64_t ptr,
+                         int device) {
+  const int result = driver->pointer_get_attributes(count, attributes, results, ptr);
+  if (result != cu_invalid_context || current != 0) return result;
+  // Some context must be current: that of the stated device, else of the first.
+  uint64_t context = 0;
+  if (primary_context(*driver, device >= 0 ? device : 0, &context) != cu_success) return result;
+  const in_context scope(*this, context);
+  if (scope.result() != cu_success) return scope.result();
+  return driver->pointer_get_attributes(count, attributes, results, ptr);
 }
 
 int session::probe(const stream_ref& stream, capture_state* out) {

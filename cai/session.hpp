@@ -34,6 +34,8 @@ struct session {
   int name(uint64_t stream, uint64_t context, stream_ref* out);
   // Where the data of `ready` live: what its stream 1 or 2 belongs to.
   int data_context(const hostwait_cai_ready& ready, uint64_t* context);
+  // cuPointerGetAttributes, also on a thread without a context. Returns the driver's result.
+  int ask_pointer(unsigned count, int* attributes, void** results, uint64_t ptr, int device);
   int probe(const stream_ref& stream, capture_state* out);
   int is_blocking(const stream_ref& stream, bool* blocking);
 

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The hostwait authors
+// What the vectors do not say: older callers, missing arguments, hostile numbers, external events,
+// the audit of opt-outs, driver failures half way.
+#include <cstdlib>
+#include <cstring>
+
+#include "cai/support/fake_driver.hpp"
+#include "support/catch.hpp"
+
+using namespace cai_test;
+
+namespace {
+
+constexpr uint64_t ctx = 0x3000, other_ctx = 0x3100, S = 0x5100, S2 = 0x5200, C = 0x6100;
+
+fake_driver small_world() {
+  fake_driver d;
+  d.contexts[ctx] = {"ctx0", 0, true, 1};
+  d.contexts[other_ctx] = {"ctx1", 1, true, 2};
+  d.streams[S] = {"S", ctx, false};
+  d.streams[S2] = {"S2", ctx, false};
+  d.streams[C] = {"C", ctx, false};
+  d.initial_context = ctx;
+  return d;
+}
+
+hostwait_cai_ready behind(uint64_t stream) {
+  hostwait_cai_ready r;
+  HOSTWAIT_CAI_INIT(r);
+  r.kind = HOSTWAIT_CAI_READY_STREAM;
+  r.stream = stream;
+  r.device = -1;
+  return r;
+}
+
+hostwait_cai_stats stats() {
+  hostwait_cai_stats s;
+  HOSTWAIT_CAI_INIT(s);
+  hostwait_cai_stats_get(&s);
+  return s;
+}
+
+struct forget_driver {
+  ~forget_driver() { hostwait_cai_set_driver(nullptr); }
+};
+
+}  // namespace
+
+TEST_CASE("codes have names, unknown ones have none") {
+  CHECK(std::string(hostwait_cai_code_name(HOSTWAIT_CAI_OK)) == "ok");
+  CHECK(std::string(hostwait_cai_code_name(HOSTWAIT_CAI_ERR_STREAM_ZERO)) == "stream_zero");
+  CHECK(std::string(hostwait_cai_code_name(HOSTWAIT_CAI_ERR_INVALID)) == "invalid");
+  CHECK(std::string(hostwait_cai_code_name(HOSTWAIT_CAI_CODE_COUNT)).empty());
+  CHECK(std::string(hostwait_cai_code_name(-1)).empty());
+}
+
+TEST_CASE("errors are optional, and an older caller's struct is not overrun") {
+  hostwait_cai_desc d;
+  const int64_t shape[] = {-1};
+  CHECK(hostwait_cai_describe("<f4", 64, 1, shape, nullptr, 0, &d, nullptr) ==
+        HOSTWAIT_CAI_ERR_SHAPE_NEGATIVE);
+  hostwait_cai_error e;
+  memset(&e, 0x55, sizeof e);
+  e.size = offsetof(hostwait_cai_error, text);
+  CHECK(hostwait_cai_describe("<f4", 64, 1, shape, nullptr, 0, &d, &e) ==
+        HOSTWAIT_CAI_ERR_SHAPE_NEGATIVE);
+  CHECK(e.code == HOSTWAIT_CAI_ERR_SHAPE_NEGATIVE);
+  CHECK(std::string(e.key) == "shape");
+  CHECK(e.text[0] == 0x55);
+
+  hostwait_cai_stats old;
+  memset(&old, 0x55, sizeof old);
+  old.size = 24;
+  CHECK(hostwait_cai_stats_get(&old) == HOSTWAIT_CAI_OK);
+  CHECK(old.ready_now == 0x5555555555555555);
+}
+
+TEST_CASE("describe, type strings, element strides") {
+  hostwait_cai_desc d;
+  const int64_t shape[] = {2, 3};
+  char text[40];
+  int64_t strides[2];
+  for (const char* typestr : {"<f4", "|u1", "<c16", "<M8[25us]", "|S5", "<U3", "|V16", ">f8"}) {
+    REQUIRE(hostwait_cai_describe(typestr, 64, 2, shape, nullptr, 0, &d, nullptr) == 0);
+    CHECK(hostwait_cai_typestr(&d, text, sizeof text) == strlen(typestr));
+    CHECK(std::string(text) == typestr);
+    CHECK(hostwait_cai_typestr(&d, text, strlen(typestr)) == 0);
+    CHECK((d.flags & HOSTWAIT_CAI_F_C_CONTIGUOUS));
+    REQUIRE(hostwait_cai_element_strides(&d, strides, nullptr) == 0);
+    CHECK(strides[0] == 3);
+    CHECK(strides[1] == 1);
+  }
+  const int64_t bits[] = {17};
+  REQUIRE(hostwait_cai_describe("|t1", 64, 1, bits, nullptr, 0, &d, nullptr) == 0);
+  CHECK(d.nbytes == 3);
+  CHECK(d.hi == 3);
+}
+
+TEST_CASE("numbers at the edge of 64 bits") {
+  hostwait_cai_desc d;
+  const auto describe = [&](std::vector<int64_t> shape, std::vector<int64_t> strides) {
+    return hostwait_cai_describe("|u1", 64, static_cast<uint32_t>(shape.size()), shape.data(),
+                                 strides.data(), 0, &d, nullptr);
+  };
+  CHECK(describe({2}, {INT64_MIN}) == HOSTWAIT_CAI_ERR_OVERFLOW);
+  CHECK(describe({2}, {INT64_MAX}) == HOSTWAIT_CAI_ERR_OVERFLOW);
+  CHECK(describe({2}, {INT64_MAX - 1}) == HOSTWAIT_CAI_OK);
+  CHECK(describe({3}, {INT64_MIN}) == HOSTWAIT_CAI_ERR_OVERFLOW);
+  CHECK(describe({2, 2}, {INT64_MAX - 1, -2}) == HOSTWAIT_CAI_ERR_OVERFLOW);
+  CHECK(describe({INT64_MAX}, {1}) == HOSTWAIT_CAI_OK);
+  CHECK(d.hi == INT64_MAX);
+  CHECK(describe({INT64_MAX, 2}, {0, 0}) == HOSTWAIT_CAI_ERR_OVERFLOW);
+  CHECK(describe({INT64_MAX, 0, INT64_MAX}, {1, 1, 1}) == HOSTWAIT_CAI_OK);
+  CHECK(d.count == 0);
+  CHECK(hostwait_cai_describe("|V9223372036854775807", 64, 0, nullptr, nullptr, 0, &d, nullptr) ==
+        HOSTWAIT_CAI_OK);
+  CHECK(hostwait_cai_describe("|V9223372036854775808", 64, 0, nullptr, nullptr, 0, &d, nullptr) ==
+        HOSTWAIT_CAI_ERR_ITEMSIZE);
+  CHECK(hostwait_cai_describe("<U4611686018427387904", 64, 0, nullptr, nullptr, 0, &d, nullptr) ==
+        HOSTWAIT_CAI_ERR_ITEMSIZE);
+}
+
+TEST_CASE("arguments that are missing") {
+  hostwait_cai_ticket ticket;
+  hostwait_cai_exported exported;
+  int done = 0;
+  const hostwait_cai_ready in = behind(S);
+  CHECK(hostwait_cai_validate(nullptr, nullptr, nullptr, nullptr, nullptr) ==
+        HOSTWAIT_CAI_ERR_INVALID);
+  CHECK(hostwait_cai_acquire(nullptr, 1, {C}, nullptr, &ticket, nullptr) ==
+        HOSTWAIT_CAI_ERR_INVALID);
+  CHECK(hostwait_cai_acquire_host(&in, 1, nullptr, nullptr, nullptr) == HOSTWAIT_CAI_ERR_INVALID);
+  CHECK(hostwait_cai_release(nullptr, nullptr) == HOSTWAIT_CAI_ERR_INVALID);
+  CHECK(hostwait_cai_poll(nullptr, &done, nullptr) == HOSTWAIT_CAI_ERR_INVALID);
+  CHECK(hostwait_cai_retire({0}, nullptr, nullptr) == HOSTWAIT_CAI_ERR_STREAM_ZERO);
+  CHECK(hostwait_cai_drain(nullptr, nullptr, nullptr, nullptr) == HOSTWAIT_CAI_ERR_INVALID);
+  CHECK(hostwait_cai_export_prepare(nullptr, &exported, nullptr) == HOSTWAIT_CAI_ERR_INVALID);
+  CHECK(hostwait_cai_arrow_ready(nullptr, nullptr, nullptr, nullptr) == HOSTWAIT_CAI_ERR_INVALID);
+  CHECK(hostwait_cai_exchange_find(nullptr) == nullptr);
+  hostwait_cai_driver empty;
+  HOSTWAIT_CAI_INIT(empty);
+  CHECK(hostwait_cai_set_driver(&empty) == HOSTWAIT_CAI_ERR_INVALID);
+}
+
+TEST_CASE("external events: recorded again, and freed only when the graph is gone") {
+  const forget_driver after;
+  fake_driver d = small_world();
+  d.captures["C"] = 1;
+  d.use();
+  hostwait_cai_policy policy;
+  hostwait_cai_policy_init(&policy);
+  policy.capture = HOSTWAIT_CAI_CAPTURE_EXTERNAL_EVENT;
+  const hostwait_cai_ready in[] = {behind(S), behind(S2)};
+  hostwait_cai_ticket ticket;
+  REQUIRE(hostwait_cai_acquire(in, 2, {C}, &policy, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+  CHECK(d.actions == std::vector<std::string>{"EXTERNAL(S->C)", "EXTERNAL(S2->C)"});
+  CHECK(ticket.edge[0].event != ticket.edge[1].event);
+  REQUIRE(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK);
+  d.captures.clear();
+  d.records.clear();
+  REQUIRE(hostwait_cai_rearm(&ticket, nullptr) == HOSTWAIT_CAI_OK);
+  CHECK(d.records == std::vector<std::string>{"S", "S2"});
+  CHECK(d.destroyed.empty());
+  d.captures["S"] = 2;
+  CHECK(hostwait_cai_rearm(&ticket, nullptr) == HOSTWAIT_CAI_ERR_CAPTURE_BOUNDARY);
+  hostwait_cai_drop_external(&ticket);
+  CHECK(d.destroyed.size() == 2);
+  hostwait_cai_drop_external(&ticket);
+  CHECK(d.destroyed.size() == 2);
+}
+
+TEST_CASE("an opt-out with work pending is told to whoever listens") {
+  const forget_driver after;
+  fake_driver d = small_world();
+  d.busy = true;
+  d.use();
+  std::vector<hostwait_cai_audit> told;
+  hostwait_cai_hooks hooks;
+  HOSTWAIT_CAI_INIT(hooks);
+  hooks.user = &told;
+  hooks.audit = [](void* user, const hostwait_cai_audit* audit) {
+    static_cast<std::vector<hostwait_cai_audit>*>(user)->push_back(*audit);
+  };
+  hostwait_cai_policy policy;
+  hostwait_cai_policy_init(&policy);
+  policy.sync = HOSTWAIT_CAI_SYNC_OFF;
+  policy.hooks = &hooks;
+  const hostwait_cai_ready in[] = {behind(C), behind(S)};
+  hostwait_cai_ticket ticket;
+  const hostwait_cai_stats before = stats();
+  REQUIRE(hostwait_cai_acquire(in, 2, {C}, &policy, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].array == 1);
+  CHECK(told[0].stream == S);
+  CHECK(told[0].consumer == C);
+  CHECK(stats().opt_outs - before.opt_outs == 2);
+  CHECK(stats().opt_outs_pending - before.opt_outs_pending == 1);
+  CHECK(d.ordering_calls == 0);
+
+  d.busy = false;
+  REQUIRE(hostwait_cai_acquire(in, 2, {C}, &policy, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+  CHECK(told.size() == 1);
+
+  d.busy = true;
+  d.captures["S"] = 1;  // a query would break it
+  REQUIRE(hostwait_cai_acquire(in, 2, {C}, &policy, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+  CHECK(told.size() == 1);
+  CHECK_FALSE(d.capture_broken);
+
+  policy.hooks = nullptr;  // nobody listens: nothing is asked
+  d.captures.clear();
+  d.calls = 0;
+  REQUIRE(hostwait_cai_acquire(in, 2, {C}, &policy, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+  CHECK(d.count["stream_query"] == 2);
+}
+
+TEST_CASE("hooks that fail end the acquire; after via_dlpack the way back is owed") {
+  const forget_driver after;
+  fake_driver d = small_world();
+  d.use();
+  hostwait_cai_hooks hooks;
+  HOSTWAIT_CAI_INIT(hooks);
+  hostwait_cai_policy policy;
+  hostwait_cai_policy_init(&policy);
+  policy.hooks = &hooks;
+  hostwait_cai_ready in = behind(0);
+  in.kind = HOSTWAIT_CAI_READY_UNKNOWN;
+  hostwait_cai_ticket ticket;
+  SECTION("failure") {
+    hooks.producer_current = [](void*, const hostwait_cai_ready*, uint64_t*) { return -1; };
+    CHECK(hostwait_cai_acquire(&in, 1, {C}, &policy, &ticket, nullptr) ==
+          HOSTWAIT_CAI_ERR_CALLBACK);
+    CHECK(d.ordering_calls == 0);
+  }
+  SECTION("to the legacy stream, where the producer's is not known") {
+    hooks.via_dlpack = [](void*, const hostwait_cai_ready*, uint64_t consumer) {
+      return consumer == C ? 1 : -1;
+    };
+    REQUIRE(hostwait_cai_acquire(&in, 1, {C}, &policy, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+    CHECK(d.actions.empty());
+    d.releasing = true;
+    REQUIRE(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK);
+    CHECK(d.actions == std::vector<std::string>{"BACK(C->1@ctx0)"});
+  }
+  SECTION("to the producer's current stream, where it says so") {
+    policy.legacy[0] = HOSTWAIT_CAI_LEGACY_VIA_DLPACK;
+    policy.legacy[1] = HOSTWAIT_CAI_LEGACY_END;
+    hooks.via_dlpack = [](void*, const hostwait_cai_ready*, uint64_t) { return 1; };
+    hooks.producer_current = [](void*, const hostwait_cai_ready*, uint64_t* stream) {
+      *stream = S;
+      return 1;
+    };
+    REQUIRE(hostwait_cai_acquire(&in, 1, {C}, &policy, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+    d.releasing = true;
+    REQUIRE(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK);
+    CHECK(d.actions == std::vector<std::string>{"BACK(C->S)"});
+  }
+  SECTION("a host consumer lets the legacy stream be ordered, and waits for that") {
+    hooks.via_dlpack = [](void*, const hostwait_cai_ready*, uint64_t consumer) {
+      return consumer == HOSTWAIT_CAI_LEGACY ? 1 : -1;
+    };
+    REQUIRE(hostwait_cai_wait_host(&in, 1, &policy, nullptr, nullptr) == HOSTWAIT_CAI_OK);
+    CHECK(d.actions == std::vector<std::string>{"HOST(1@ctx0)"});
+  }
+}
+
+TEST_CASE("a driver failure names the call and leaves an idle ticket") {
+  const forget_driver after;
+  fake_driver d = small_world();
+  d.use();
+  hostwait_cai_driver table = d.table();
+  table.stream_wait_event = [](void*, void*, unsigned) { return 719; };
+  REQUIRE(hostwait_cai_set_driver(&table) == HOSTWAIT_CAI_OK);
+  const hostwait_cai_ready in = behind(S);
+  hostwait_cai_ticket ticket;
+  hostwait_cai_error e;
+  HOSTWAIT_CAI_INIT(e);
+  CHECK(hostwait_cai_acquire(&in, 1, {C}, nullptr, &ticket, &e) == HOSTWAIT_CAI_ERR_DRIVER);
+  CHECK(e.driver == 719);
+  CHECK(std::string(e.text).find("cuStreamWaitEvent") == 0);
+  CHECK(ticket.state == HOSTWAIT_CAI_TICKET_IDLE);
+  CHECK(hostwait_cai_release(&ticket, &e) == HOSTWAIT_CAI_OK);
+}
+
+TEST_CASE("release issues every edge it can and returns the first error") {
+  const forget_driver after;
+  fake_driver d = small_world();
+  d.use();
+  const hostwait_cai_ready in[] = {behind(S), behind(S2)};
+  hostwait_cai_ticket ticket;
+  REQUIRE(hostwait_cai_acquire(in, 2, {C}, nullptr, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+  d.captures["S"] = 1;
+  d.actions.clear();
+  d.releasing = true;
+  CHECK(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_ERR_CAPTURE_BOUNDARY);
+  CHECK(d.actions == std::vector<std::string>{"BACK(C->S2)"});
+  CHECK_FALSE(d.capture_broken);
+}
+
+TEST_CASE("without a driver everything that needs one says so, and the rest works") {
+  hostwait_cai_set_driver(nullptr);
+  hostwait_cai_ticket ticket;
+  const hostwait_cai_ready same = behind(C), in = behind(S);
+  CHECK(hostwait_cai_acquire(&same, 1, {C}, nullptr, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+  CHECK(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK);
+  // On a machine with a GPU the handle is refused by the driver instead.
+  const int code = hostwait_cai_acquire(&in, 1, {C}, nullptr, &ticket, nullptr);
+  if (hostwait_cai_prepare(nullptr) == HOSTWAIT_CAI_ERR_NO_DRIVER) {
+    CHECK(code == HOSTWAIT_CAI_ERR_NO_DRIVER);
+  }
+}
