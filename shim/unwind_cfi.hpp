@@ -50,6 +50,30 @@ struct rule {
   static rule unpacked(std::uint64_t) noexcept;
 };
 
+// The packed form of nearly every frame, read field by field in the walk: CFA by sp or bp, return
+// address at the CFA, frame pointer unchanged or at the CFA.
+struct common_rule {
+  std::uint64_t bits;
+  bool is_one() const noexcept {
+    constexpr std::uint64_t ra_at_cfa = static_cast<std::uint64_t>(saved_at::cfa) << 7;
+    return (bits & 0x7ee) == (ra_at_cfa | static_cast<std::uint64_t>(cfa_from::sp));
+  }
+  bool by_bp() const noexcept { return (bits & 1) != 0; }
+  bool saves_bp() const noexcept { return (bits & 0x10) != 0; }
+  std::uintptr_t cfa_offset() const noexcept { return field(bits << 32, 21); }
+  std::uintptr_t bp_offset() const noexcept { return field(bits << 16, 16); }
+  std::uintptr_t ra_offset() const noexcept { return field(bits, 16); }
+
+ private:
+  static std::uintptr_t field(std::uint64_t topmost, unsigned size) noexcept {
+    return static_cast<std::uintptr_t>(static_cast<std::int64_t>(topmost) >> (64 - size)) * 8;
+  }
+};
+static_assert(static_cast<unsigned>(cfa_from::sp) == 2 &&
+              static_cast<unsigned>(cfa_from::bp) == 3 &&
+              static_cast<unsigned>(saved_at::nowhere) == 0 &&
+              static_cast<unsigned>(saved_at::cfa) == 1);
+
 // Looks the address up in the loaded objects' .eh_frame and executes its instructions.
 rule rule_of(std::uintptr_t address) noexcept;
 
