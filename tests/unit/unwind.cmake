@@ -13,14 +13,7 @@ hostwait_add_catch_test(NAME unwind.old_libc SOURCES ${hostwait_unwind_sources}
                         LIBRARIES hostwait_shim_core ${CMAKE_DL_LIBS})
 target_compile_definitions(test_unwind_old_libc PRIVATE HOSTWAIT_TEST_OLD_LIBC)
 
-# Two libraries of one layout whose frames differ in size.
-foreach(which a b)
-  add_library(unwind_test_${which} MODULE unwind_library.cpp)
-  set_target_properties(unwind_test_${which} PROPERTIES LIBRARY_OUTPUT_DIRECTORY
-                                                        ${PROJECT_BINARY_DIR}/tests/unwind)
-endforeach()
-target_compile_definitions(unwind_test_a PRIVATE FRAME_BYTES=512)
-target_compile_definitions(unwind_test_b PRIVATE FRAME_BYTES=768)
+# The libraries unwind_test_a and unwind_test_b are in record.cmake.
 foreach(test stacks old_libc)
   # Amid lazy binding the loader keeps its frame in rbx, and our walk ends there: not compared.
   target_link_options(test_unwind_${test} PRIVATE -Wl,-z,now)
