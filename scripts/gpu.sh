@@ -14,27 +14,26 @@
 . "$(dirname "$0")/setup.sh"
 
 carry() {
+  local from=build-carry-cmake program library
   need_cuda_headers
   # RPATH, not RUNPATH: it also holds for the libraries that the carried libraries need.
-  configure build-carry/cmake -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOSTWAIT_BUILD_BENCHMARKS=ON \
-    -DCMAKE_BUILD_RPATH='$ORIGIN/../lib' \
-    -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
-  ninja -C build-carry/cmake -j "$jobs" hostwait_tool hostwait_shim hostwait_link hostwait_sim \
-    hostwait_demo hostwait_bench_calls hostwait_bench_startup
-  rm -rf build-carry/bin build-carry/lib
+  configure $from -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOSTWAIT_BUILD_BENCHMARKS=ON \
+    -DCMAKE_BUILD_RPATH='$ORIGIN/../lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
+  # What build/ compiled is good here too: only the links differ.
+  CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root ninja -C $from -j "$jobs" hostwait_tool hostwait_shim \
+    hostwait_link hostwait_demo hostwait_bench_calls hostwait_bench_startup
+  rm -rf build-carry
   mkdir -p build-carry/bin build-carry/lib
-  local program library
   for program in hostwait hostwait_demo hostwait_bench_calls hostwait_bench_startup; do
-    cp "build-carry/cmake/bin/$program" build-carry/bin/
+    cp "$from/bin/$program" build-carry/bin/
     # What it needs, but the C and C++ libraries, which every machine has at least as new.
-    ldd "build-carry/cmake/bin/$program" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' |
+    ldd "$from/bin/$program" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' |
       grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libstdc\+\+|libgcc_s|libcuda)\.so' |
-      while IFS= read -r library; do cp -L "$library" build-carry/lib/; done
+      while IFS= read -r library; do cp -L "$library" build-carry/lib/; done || true
   done
-  for library in libhostwait.so libhostwait_link.so; do
-    cp "build-carry/cmake/lib/$library" build-carry/lib/
-  done
-  find build-carry/bin build-carry/lib -type f ! -name 'libhostwait*' -exec strip --strip-debug {} +
+  for library in libhostwait.so libhostwait_link.so; do cp "$from/lib/$library" build-carry/lib/; done
+  find build-carry/bin build-carry/lib -type f ! -name 'libhostwait*' ! -name hostwait_demo \
+    -exec strip --strip-debug {} +
   git rev-parse HEAD >build-carry/commit
   du -sh build-carry/bin build-carry/lib
   say "carry build-carry/bin, build-carry/lib and build-carry/commit to the GPU machine"

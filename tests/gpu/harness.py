@@ -194,31 +194,10 @@ def base_call(symbol):
     return re.sub(r"_v\d+$", "", symbol)
 
 
-def calls_of(finding):
-    """The driver symbols of a finding: a copy and the wait after it may be one finding."""
-    calls = finding["call"]
-    parts = calls if isinstance(calls, list) else re.split(r"\s*\+\s*", calls)
-    return [part if part.startswith("cu") else "cu" + part for part in parts]
-
-
-def text_of(finding):
-    """Everything that a finding says about its place, as one text to search in."""
+def text_of(finding, *keys):
+    """What a finding says about its place, as one text to search in."""
     return json.dumps([finding.get(key) for key in
-                       ("native", "python", "lines", "label", "thread_names", "runtime_call")])
-
-
-def sums(findings, kinds=None):
-    """{(base call, kind): {verdict: …, calls, waited, latent, refused}} over all findings."""
-    totals = {}
-    for finding in findings:
-        if kinds is not None and finding["kind"] not in kinds:
-            continue
-        key = (" + ".join(base_call(call) for call in calls_of(finding)), finding["kind"],
-               finding["verdict"])
-        entry = totals.setdefault(key, dict(calls=0, waited=0, latent=0, refused=0, held=0))
-        for name in entry:
-            entry[name] += finding.get(name, 0)
-    return totals
+                       keys or ("native", "python", "runtime_call", "label", "thread_names")])
 
 
 def python():

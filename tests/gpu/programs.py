@@ -58,25 +58,47 @@ def cupti():
     return (header.parent, library) if header and library else None
 
 
+def library_arguments(*names):
+    """nvcc's arguments that link these libraries, wherever they are; found again at run time."""
+    made = []
+    for name in names:
+        file = find_file(f"lib64/lib{name}.so", f"targets/*/lib/lib{name}.so",
+                         f"lib64/lib{name}.so.*", f"nvidia/cu13/lib/lib{name}.so.*",
+                         f"nvidia/{name}/lib/lib{name}.so.*")
+        made += [str(file), "-Xlinker", f"-rpath={file.parent}"] if file else [f"-l{name}"]
+    return made
+
+
+def driver_library():
+    """What -lcuda stands for: the toolkit's stub, else the driver itself."""
+    stub = find_file("lib64/stubs/libcuda.so", "targets/*/lib/stubs/libcuda.so")
+    if stub:
+        return [f"-L{stub.parent}", "-lcuda"]
+    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), "/usr/lib/x86_64-linux-gnu",
+               "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"]
+    for folder in filter(None, folders):
+        if (pathlib.Path(folder) / "libcuda.so.1").exists():
+            return [str(pathlib.Path(folder) / "libcuda.so.1")]
+    return ["-lcuda"]
+
+
 def commands(session):
     """{program file: command}."""
     root = toolkit()
     nvcc = root / "bin" / "nvcc"
     common = [str(nvcc), "-std=c++20", "-O2", "-g", f"-I{REPO / 'include'}"]
-    if os.environ.get("HOSTWAIT_GPU_ARCH", "native") != "none":
-        arch = [f"-arch={os.environ.get('HOSTWAIT_GPU_ARCH', 'native')}"]
-    else:
-        arch = []
-    stubs = find_file("lib64/stubs/libcuda.so", "targets/*/lib/stubs/libcuda.so")
+    headers = find_file("include/cublas_v2.h", "targets/*/include/cublas_v2.h",
+                        "nvidia/cu13/include/cublas_v2.h")
+    arch = os.environ.get("HOSTWAIT_GPU_ARCH", "native")
     made = {}
     for name, (before, after) in ROUTES.items():
-        if "-lcuda" in after and stubs:
-            after = [f"-L{stubs.parent}", *after]
+        after = [part for one in after
+                 for part in (driver_library() if one == "-lcuda" else [one])]
         made[f"routes_{name}"] = [*common, *before, str(HERE / "routes" / "routes.cpp"), *after]
-    libraries = [f"-L{lib.parent}" for lib in
-                 [find_file("lib64/libcublas.so", "targets/*/lib/libcublas.so")] if lib]
-    made["libraries"] = [*common, *arch, str(HERE / "libraries" / "libraries.cu"), *libraries,
-                         "-lcublas", "-lcusolver"]
+    made["libraries"] = [*common, *([] if arch == "none" else [f"-arch={arch}"]),
+                         *([f"-I{headers.parent}"] if headers else []),
+                         str(HERE / "libraries" / "libraries.cu"),
+                         *library_arguments("cublas", "cusolver")]
     if cupti():
         include, library = cupti()
         made["libcupti_count.so"] = [

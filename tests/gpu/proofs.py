@@ -166,8 +166,9 @@ def findings_by_text(session, ran, group, names):
     frames come with a later issue: without them the library function alone is looked for."""
     with_python = any(f.get("python") for f in ran.findings())
     for operation, wanted in names.items():
-        hits = [f for f in ran.findings() if re.search(wanted, text_of(f))
-                and (not with_python or operation in text_of(f))]
+        hits = [f for f in ran.findings()
+                if re.search(wanted, text_of(f, "native", "runtime_call"))
+                and (not with_python or operation in text_of(f, "python"))]
         session.check(f"{group}.names.{operation}", bool(hits),
                       f"/{wanted}/ in {len(hits)} findings"
                       + (f": {hits[0]['call']}, {hits[0]['kind']}" if hits else ""))
