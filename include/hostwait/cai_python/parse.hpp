@@ -29,14 +29,15 @@ struct parsed {
 inline uint8_t type_of(PyObject* value) noexcept {
   if (value == nullptr) return HOSTWAIT_CAI_T_ABSENT;
   if (value == Py_None) return HOSTWAIT_CAI_T_NONE;
-  if (PyBool_Check(value)) return HOSTWAIT_CAI_T_BOOL;
-  if (PyLong_Check(value)) return HOSTWAIT_CAI_T_INT;
-  if (PyTuple_Check(value)) return HOSTWAIT_CAI_T_TUPLE;
-  if (PyUnicode_Check(value)) return HOSTWAIT_CAI_T_STR;
-  if (PyList_Check(value)) return HOSTWAIT_CAI_T_LIST;
-  if (PyDict_Check(value)) return HOSTWAIT_CAI_T_DICT;
+  const unsigned long flags = PyType_GetFlags(Py_TYPE(value));
+  if (flags & Py_TPFLAGS_LONG_SUBCLASS)
+    return PyBool_Check(value) ? HOSTWAIT_CAI_T_BOOL : HOSTWAIT_CAI_T_INT;
+  if (flags & Py_TPFLAGS_TUPLE_SUBCLASS) return HOSTWAIT_CAI_T_TUPLE;
+  if (flags & Py_TPFLAGS_UNICODE_SUBCLASS) return HOSTWAIT_CAI_T_STR;
+  if (flags & Py_TPFLAGS_LIST_SUBCLASS) return HOSTWAIT_CAI_T_LIST;
+  if (flags & Py_TPFLAGS_DICT_SUBCLASS) return HOSTWAIT_CAI_T_DICT;
+  if (flags & Py_TPFLAGS_BYTES_SUBCLASS) return HOSTWAIT_CAI_T_BYTES;
   if (PyFloat_Check(value)) return HOSTWAIT_CAI_T_FLOAT;
-  if (PyBytes_Check(value)) return HOSTWAIT_CAI_T_BYTES;
   if (PyIndex_Check(value)) return HOSTWAIT_CAI_T_INDEX;
   return HOSTWAIT_CAI_T_OTHER;
 }

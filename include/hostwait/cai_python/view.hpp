@@ -40,6 +40,7 @@ struct options {
  * the GIL. Nothing has been waited for: that is acquire's. */
 class view {
  public:
+  view() noexcept {}  // not defaulted: value initialisation would clear more than a kilobyte
   /* Null with an exception set: the getter's own, or one of set_error. */
   static std::optional<view> from(PyObject* object, const options& chosen = options());
   /* From a descriptor that was handed over without its object. `owner` (may be null) is kept alive
@@ -204,11 +205,11 @@ inline std::optional<view> view::from(PyObject* object, const options& chosen) t
   std::optional<view> result(std::in_place);
   if (result->read(object, chosen)) {
     result->flag(chosen);
-    return result;
+  } else {
+    const exception_scope pending;
+    result.reset();
   }
-  const exception_scope pending;
-  result.reset();
-  return std::nullopt;
+  return result;
 } catch (const std::bad_alloc&) {
   PyErr_NoMemory();
   return std::nullopt;
@@ -218,13 +219,15 @@ inline std::optional<view> view::from_dict(PyObject* dict, PyObject* owner,
                                            const options& chosen) try {
   if (!detail::enter()) return std::nullopt;
   detail::drop_due();
-  view result;
-  result.owner_ = ref::borrow(owner != nullptr ? owner : dict);
-  result.producer_ = result.owner_.copy();
+  std::optional<view> result(std::in_place);
+  result->owner_ = ref::borrow(owner != nullptr ? owner : dict);
+  result->producer_ = result->owner_.copy();
   options own = chosen;
   own.policy.from_dict = 1;
-  if (!result.read_cai(dict, own)) return std::nullopt;
-  result.flag(chosen);
+  if (result->read_cai(dict, own))
+    result->flag(chosen);
+  else
+    result.reset();
   return result;
 } catch (const std::bad_alloc&) {
   PyErr_NoMemory();

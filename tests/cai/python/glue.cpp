@@ -53,6 +53,13 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
+PyObject* wrap(std::optional<cai::view> view) {
+  if (!view) return nullptr;
+  auto* self = PyObject_New(view_object, reinterpret_cast<PyTypeObject*>(view_type));
+  if (self != nullptr) new (&self->view) cai::view(std::move(*view));
+  return reinterpret_cast<PyObject*>(self);
+}
+
 PyObject* make_view(PyObject*, PyObject* args, PyObject* keywords) {
   static const char* names[] = {"object",       "policy",         "prefer",       "consumer",
                                 "other_thread", "ignores_stream", "capture_safe", "from_dict",
@@ -76,10 +83,12 @@ PyObject* make_view(PyObject*, PyObject* args, PyObject* keywords) {
   options.capture_safe = capture_safe;
   auto view =
       from_dict ? cai::view::from_dict(object, owner, options) : cai::view::from(object, options);
-  if (!view) return nullptr;
-  auto* self = PyObject_New(view_object, reinterpret_cast<PyTypeObject*>(view_type));
-  if (self != nullptr) new (&self->view) cai::view(std::move(*view));
-  return reinterpret_cast<PyObject*>(self);
+  return wrap(std::move(view));
+}
+
+/* The default view without a keyword: what the cost is measured with. */
+PyObject* make_quick_view(PyObject*, PyObject* object) {
+  return wrap(cai::view::from(object));
 }
 
 PyObject* view_desc(PyObject* self, void*) {
@@ -261,6 +270,7 @@ PyType_Spec view_spec = {"hostwait_cai_glue.view", sizeof(view_object), 0, flags
 PyType_Spec use_spec = {"hostwait_cai_glue.use", sizeof(use_object), 0, flags, use_slots};
 
 PyMethodDef functions[] = {{"view", method(make_view), METH_VARARGS | METH_KEYWORDS, nullptr},
+                           {"quick_view", make_quick_view, METH_O, nullptr},
                            {"use", method(make_use), METH_VARARGS | METH_KEYWORDS, nullptr},
                            {"to_dict", make_dict, METH_O, nullptr},
                            {"to_dlpack", make_dlpack, METH_VARARGS, nullptr},
