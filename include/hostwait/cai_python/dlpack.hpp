@@ -94,6 +94,19 @@ inline ref call_dlpack(PyObject* method, long long stream) noexcept {
   return ref::steal(PyObject_Call(method, s.no_arguments, keywords.get()));
 }
 
+/* The stream= that asks for no ordering: -1, but for producers that take it for a handle (JAX
+ * passes it on as one, by its source); they order the legacy stream, which stops nobody. */
+inline long long unordered_stream(PyObject* object) noexcept {
+  ref module = ref::steal(
+      PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__module__"));
+  Py_ssize_t size = 0;
+  const char* name = module && PyUnicode_Check(module.get())
+                         ? PyUnicode_AsUTF8AndSize(module.get(), &size)
+                         : nullptr;
+  if (name == nullptr) PyErr_Clear();
+  return name != nullptr && std::strncmp(name, "jax", 3) == 0 ? 1 : -1;
+}
+
 /* Describes the tensor in `capsule` and takes it over: `owner` keeps it alive from then on. An
  * untaken capsule stays its own owner. False with an exception set. */
 inline bool take_capsule(PyObject* capsule, const hostwait_cai_policy& policy,

@@ -112,9 +112,10 @@ inline bool view::read_cai(PyObject* container, const options& chosen) {
 }
 
 inline bool view::read_dlpack(PyObject* object, PyObject* method, const options& chosen) {
-  // -1: no ordering; acquire then asks again with the consumer's stream, if its policy says so.
+  // Without a stream acquire asks again with the consumer's, if its policy says so.
   const bool ordered = chosen.consumer != 0 && !chosen.ignores_stream;
-  ref capsule = detail::call_dlpack(method, ordered ? static_cast<long long>(chosen.consumer) : -1);
+  ref capsule = detail::call_dlpack(
+      method, ordered ? static_cast<long long>(chosen.consumer) : detail::unordered_stream(object));
   if (!capsule) return false;
   HOSTWAIT_CAI_INIT(desc_);
   HOSTWAIT_CAI_INIT(loc_);

@@ -21,7 +21,7 @@ LIMIT_US = 20.0
 STOPPED_US = 15000.0  # half the kernel: far above the noise of a busy machine
 
 
-def measure(gpu, make_busy, glue):
+def measure(gpu, make_busy, glue, prefer):
     """Nanoseconds of view, acquire and release, each behind a busy stream."""
     consumer = gpu.stream()
     times = {"view": [], "acquire": [], "release": []}
@@ -30,7 +30,7 @@ def measure(gpu, make_busy, glue):
         guard = hostwait.guard("error", hostwait.SYNC, label="unstopped")
         with guard:
             t0 = time.perf_counter_ns()
-            view = glue.view(x)
+            view = glue.view(x, prefer=prefer)
             t1 = time.perf_counter_ns()
             use = glue.use("stream", consumer, (view,), None)
             t2 = time.perf_counter_ns()
@@ -45,9 +45,9 @@ def measure(gpu, make_busy, glue):
     return times
 
 
-def judge(out, name, gpu, make_busy, glue):
+def judge(out, name, gpu, make_busy, glue, prefer="automatic"):
     before = hostwait.stats() or {"refused": 0}
-    times = measure(gpu, make_busy, glue)
+    times = measure(gpu, make_busy, glue, prefer)
     after = hostwait.stats() or {"refused": 0}
     acquire = proof.median_us(times["acquire"])
     slowest = max(map(max, times.values())) / 1e3
@@ -68,8 +68,9 @@ def run_framework(out, gpu, name, glue):
     gpu.make_current()
     if name == "jax":
         framework.produce(N, 0.0, SECONDS).block_until_ready()
-        out.attempt("unstopped.jax", judge, out, "unstopped.jax", gpu,
-                    lambda turn: framework.produce(N, float(turn), SECONDS), glue)
+        for prefer in ("cai", "dlpack"):
+            out.attempt(f"unstopped.jax.{prefer}", judge, out, f"unstopped.jax.{prefer}", gpu,
+                        lambda turn: framework.produce(N, float(turn), SECONDS), glue, prefer)
         return
     for kind, stream in framework.streams():
         def make_busy(turn, stream=stream):

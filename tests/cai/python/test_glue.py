@@ -13,7 +13,7 @@ import hostwait_cai_glue as glue
 import pytest
 import runner
 from fake_driver import fake_driver
-from objects import dl_managed, other_mapping
+from objects import dl_managed, maker, other_mapping
 from test_vectors import WORLD
 
 from hostwait import _cai_abi as abi
@@ -275,6 +275,17 @@ def test_hook_exception_passes_and_nothing_is_ordered(driver):
     with pytest.raises(ZeroDivisionError, match="in __dlpack__"):
         glue.use("stream", C, (read(producer()),), None)
     assert driver.take_actions() == []
+
+
+@pytest.mark.parametrize("module, stream", [("other", -1), ("jaxlib._jax", 1)])
+def test_producers_that_take_minus_one_for_a_handle(driver, module, stream):
+    made = maker(WORLD, driver).object({"dlpack": {}})
+    calls = []
+    original = type(made).__dlpack__
+    kind = type("array", (), {"__module__": module, "__dlpack__": lambda self, **keywords: (
+        calls.append(keywords["stream"]), original(made, **keywords))[1]})
+    read(kind())
+    assert calls == [stream]
 
 
 def test_many_arrays_one_wait_per_stream(driver):
