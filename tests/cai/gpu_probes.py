@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+"""What other libraries really do at an exchange, asked of a GPU: one JSON line for each finding. Statements
+that the library's default chain is built on (`relied.…`) make the status 1 when they do not hold.
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "python"))
+
+import proof  # noqa: E402
+from frameworks import FRAMEWORKS  # noqa: E402
+
+from hostwait import _cai_driver  # noqa: E402
+
+SLOW = 0.03
+N = 1024
+broken = 0
+
+
+def answer(name, value, unit="answer"):
+    print(json.dumps({"name": name, "value": value, "unit": unit, "n": 1}), flush=True)
+
+
+def relied(name, holds):
+    global broken
+    answer(f"relied.{name}", "holds" if holds else "does not hold")
+    broken += not holds
+
+
+def ready(gpu, stream):
+    return gpu.library.cuStreamQuery(ctypes.c_void_p(stream)) == 0
+
+
+def order(gpu, first, then):
+    event = ctypes.c_void_p()
+    gpu.call("cuEventCreate", ctypes.byref(event), ctypes.c_uint(2))
+    gpu.call("cuEventRecord", event, ctypes.c_void_p(first))
+    gpu.call("cuStreamWaitEvent", ctypes.c_void_p(then), event, ctypes.c_uint(0))
+    gpu.call("cuEventDestroy_v2", event)
+
+
+def drop(capsule):
+    del capsule  # unused: its destructor runs the deleter
+
+
+def milliseconds(function):
+    begin = time.perf_counter()
+    function()
+    return round((time.perf_counter() - begin) * 1e3, 3)
+
+
+def slow_array(gpu, framework, stream=None):
+    """An array that will be ready in SLOW seconds."""
+    if framework.name == "jax":
+        return framework.produce(N, 1.0, SLOW)
+    item = framework.array(N, stream)
+    gpu.synchronize_all()
+    gpu.spin(framework.handle(stream), SLOW)
+    framework.fill(item, 1.0, stream)
+    return item
+
+
+def dlpack_orders(gpu, name, framework):
+    """Probe 9: does __dlpack__(stream=C) make C wait, without stopping the host, and at what cost?"""
+    consumer = gpu.stream()
+    kinds = [("own", None)] if name == "jax" else list(framework.streams())[:3]
+    for kind, stream in kinds:
+        with framework.inside(stream) if stream is not None else proof_null():
+            slow_array(gpu, framework, stream)
+            gpu.synchronize_all()
+            item = slow_array(gpu, framework, stream)
+            took = milliseconds(lambda: drop(item.__dlpack__(stream=consumer)))
+            waits = not ready(gpu, consumer)
+            relied(f"via_dlpack.{name}.{kind}.consumer_waits", waits or took > SLOW * 900)
+            answer(f"via_dlpack.{name}.{kind}.host_stopped_ms", took, "ms")
+            gpu.synchronize_all()
+            item = slow_array(gpu, framework, stream)
+            order(gpu, 1, consumer)
+            answer(f"legacy_join.{name}.{kind}.covers", not ready(gpu, consumer))
+            gpu.synchronize_all()
+            loops = 2000
+            begin = time.perf_counter_ns()
+            for _ in range(loops):
+                drop(item.__dlpack__(stream=consumer))
+            answer(f"via_dlpack.{name}.{kind}.ns", round((time.perf_counter_ns() - begin) / loops), "ns")
+            gpu.synchronize_all()
+
+
+class proof_null:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+
+def jax_getter(gpu, _, framework):
+    """Probe 6: does JAX's getter of the interface wait for the array?"""
+    slow_array(gpu, framework).block_until_ready()
+    item = slow_array(gpu, framework)
+    took = milliseconds(lambda: item.__cuda_array_interface__)
+    answer("jax_getter.host_stopped_ms", took, "ms")
+    answer("jax_getter.waits", took > SLOW * 500)
+    answer("jax_getter.version", item.__cuda_array_interface__["version"])
+    gpu.synchronize_all()
+
+
+def jax_import(gpu, _, framework):
+    """Probe 7: a slow producer on stream 1 or 2, then JAX: stale?"""
+    for stream in (1, 2):
+        memory = proof.rows(gpu, 1, N)
+        gpu.spin(stream, SLOW)
+        gpu.fill(memory.pointer, 0x3F, 4 * N, stream)
+        taken = framework.jnp.asarray(memory.row(0, stream)) + 0.0
+        first = float(taken[0])
+        answer(f"jax_import.stream_{stream}", "stale" if first == 0 else "right value")
+        gpu.synchronize_all()
+
+
+NUMBA_OPT_OUT = """
+import sys
+sys.path[:0] = [{python!r}, {here!r}]
+import proof
+from frameworks import FRAMEWORKS
+from hostwait import _cai_driver
+gpu = _cai_driver.driver()
+gpu.make_current()
+numba = FRAMEWORKS["numba"](gpu)
+memory, producer = proof.rows(gpu, 1, 1024), gpu.stream()
+target = numba.cuda.device_array(1024, dtype="float32")
+stream = numba.cuda.external_stream(gpu.stream())
+gpu.synchronize_all()
+gpu.spin(producer, 0.03)
+gpu.fill(memory.pointer, 0x3F, 4096, producer)
+numba.copy[4, 256, stream](target, memory.row(0, producer))
+gpu.synchronize_all()
+print("value", float(target.copy_to_host()[0]))
+"""
+
+
+def numba_opt_out(*_):
+    """Probe 8: with SYNC=0, is a kernel's CAI argument ordered all the same?"""
+    program = NUMBA_OPT_OUT.format(python=str(proof.REPO / "python"), here=str(HERE / "python"))
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120,
+                         env={**os.environ, "NUMBA_CUDA_ARRAY_INTERFACE_SYNC": "0"}, check=False)
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("value ")]
+    if not lines:
+        answer("numba_opt_out", f"could not run: {ran.stderr.strip()[-200:]}")
+        return
+    answer("numba_opt_out", "not ordered" if float(lines[0][6:]) == 0 else "ordered all the same")
+
+
+class exchange_api(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
+                ("unused", ctypes.c_void_p * 4),
+                ("current_work_stream", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32,
+                                                         ctypes.POINTER(ctypes.c_void_p)))]
+
+
+def torch_exchange(gpu, _, framework):
+    """Probe 12: what does the exchange API say for torch's default stream, and for another one?"""
+    capsule = getattr(framework.torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if capsule is None:
+        answer("torch_exchange", "this torch has none")
+        return
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    api = exchange_api.from_address(get(capsule, b"dlpack_exchange_api"))
+    answer("torch_exchange.version", f"{api.major}.{api.minor}")
+    out = ctypes.c_void_p()
+    api.current_work_stream(2, 0, ctypes.byref(out))
+    answer("torch_exchange.default_stream", "null" if not out.value else hex(out.value))
+    side = framework.torch.cuda.Stream()
+    with framework.torch.cuda.stream(side):
+        api.current_work_stream(2, 0, ctypes.byref(out))
+    relied("torch_exchange.names_the_current_stream", out.value == side.cuda_stream)
+
+
+def run(gpu, name, probe):
+    global broken
+    try:
+        framework = FRAMEWORKS[name](gpu)
+        gpu.make_current()
+        probe(gpu, name, framework)
+    except proof.unavailable as reason:
+        answer(f"{probe.__name__}.{name}", f"could not run: {reason}"[:300])
+    except Exception as problem:
+        traceback.print_exc()
+        answer(f"{probe.__name__}.{name}", f"could not run: {type(problem).__name__}: {problem}"[:300])
+        gpu.synchronize_all()
+
+
+def main():
+    try:
+        gpu = _cai_driver.driver()
+    except (OSError, AttributeError, _cai_driver.failed) as problem:
+        print(f"skipped: no GPU ({problem})")
+        sys.exit(77)
+    if gpu.simulated:
+        print("skipped: no GPU (this is the simulated driver)")
+        sys.exit(77)
+    gpu.make_current()
+    gpu.spin(gpu.stream(), 0.0001)
+    for name in ("cupy", "torch", "jax"):
+        run(gpu, name, dlpack_orders)
+    for probe, name in ((jax_getter, "jax"), (jax_import, "jax"), (torch_exchange, "torch")):
+        run(gpu, name, probe)
+    numba_opt_out()
+    sys.stdout.flush()
+    os._exit(1 if broken else 0)  # frameworks tear down in orders of their own
+
+
+if __name__ == "__main__":
+    main()
