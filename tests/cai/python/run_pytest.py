@@ -40,7 +40,10 @@ def main(version, build, folder, *more):
         install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         if subprocess.run([*install, "pytest"], check=False).returncode:
             return skip("pytest cannot be installed")
-        subprocess.run([*install, "numpy"], check=False)  # stand-ins serve where it is absent
+        # Where these are absent, stand-ins serve or a test is skipped.
+        subprocess.run([*install, "numpy"], check=False)
+        if version == "3.12":
+            subprocess.run([*install, "pybind11", "nanobind"], check=False)
     # The environment's site packages stay as they are; ours come by PYTHONPATH.
     return subprocess.run([own, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder, *more],
                           check=False).returncode
