@@ -143,5 +143,15 @@ class rows:
         return wrong
 
 
+def read_policy():
+    """The default policy for a consumer that only reads: JAX's arrays are read-only."""
+    from hostwait import _cai_abi
+
+    policy = _cai_abi.policy()
+    _cai_abi.library().hostwait_cai_policy_init(ctypes.byref(policy))
+    policy.intent = _cai_abi.READ
+    return bytes(policy)
+
+
 def median_us(nanoseconds):
     return statistics.median(nanoseconds) / 1e3
