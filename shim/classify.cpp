@@ -46,11 +46,8 @@ constexpr ruling never_measured() {
 // Handles of cuda.h that name the two default streams outright.
 constexpr std::uint64_t legacy_handle = 1;
 
-// The stream a call runs on is the legacy one if it says so, or says nothing in the legacy form.
 ruling own_stream(const call_facts& facts) {
-  const bool legacy =
-      facts.has_stream && facts.stream != 0 ? facts.stream == legacy_handle : !facts.per_thread;
-  return {legacy ? HOSTWAIT_VERDICT_LEGACY : HOSTWAIT_VERDICT_STREAM};
+  return {verdict_of_own_stream(facts)};
 }
 
 // What lies at one end, by signature and by the driver's answer.
@@ -94,6 +91,8 @@ bool is_array(const operand& end) {
 
 // Largest pageable upload that is staged in one piece (measured to the byte).
 constexpr std::uint64_t staging_limit = 2u << 20;
+// Pageable uploads up to here travel in the queue itself (measured).
+constexpr std::uint64_t inline_limit = 64u << 10;
 // Inline copies of 64 KiB fill the queue fastest: the 63rd waits.
 constexpr std::uint32_t queue_surely_has_room = 62;
 // CUlimit numbers.
@@ -143,6 +142,9 @@ ruling copy_async(const hostwait::query& q) {
   if (a == place::managed || b == place::managed) return measured(own_stream(q.facts));
   if (b == place::pageable) return own_stream(q.facts);
   if (a == place::pageable) {
+    if (q.facts.bytes <= inline_limit && !q.facts.two_dimensional &&
+        q.now.queued_since_idle < queue_surely_has_room)
+      return measured(nothing());
     if (q.facts.bytes <= staging_limit) return depends_on(HOSTWAIT_REASON_STAGING_LIMIT);
     return q.facts.two_dimensional ? never_measured() : measured(own_stream(q.facts));
   }
@@ -223,6 +225,8 @@ ruling enqueue(const hostwait::query& q) {
 
 ruling launch(const hostwait::query& q) {
   if (q.now.launch_blocking && !q.now.capture_on_stream) return own_stream(q.facts);
+  // The first launch of a kernel that needs a bigger local-memory stack waited for every stream.
+  if (q.now.new_function && !q.now.capture_on_stream) return depends_on(HOSTWAIT_REASON_LAZY_LOAD);
   return enqueue(q);
 }
 
@@ -267,6 +271,13 @@ hostwait_memory memory_of(const operand& end, hostwait_memory asked) {
 
 }  // namespace
 
+// The stream a call runs on is the legacy one if it says so, or says nothing in the legacy form.
+hostwait_verdict verdict_of_own_stream(const call_facts& facts) noexcept {
+  const bool legacy =
+      facts.has_stream && facts.stream != 0 ? facts.stream == legacy_handle : !facts.per_thread;
+  return legacy ? HOSTWAIT_VERDICT_LEGACY : HOSTWAIT_VERDICT_STREAM;
+}
+
 pointer_needs needs_of(rule_id rule, const call_facts& facts) noexcept {
   const bool array = is_array(facts.source) || is_array(facts.destination);
   const bool from = facts.source.address, to = facts.destination.address;
@@ -307,9 +318,10 @@ judgement classify(row_id row, const call_facts& facts, hostwait_memory source,
   return classify(rows[row].rule, facts, source, destination, now);
 }
 
-// Measured on an idle device: freeing 1 GiB takes 0.5 ms, unpinning 64 MiB 5.7 ms. The arguments
-// do not tell the size, so these two kinds get a floor above the base.
-constexpr std::uint64_t free_floor_ns = 1'000'000, host_free_floor_ns = 10'000'000;
+// Measured on an idle device: freeing 1 GiB takes 0.5 ms, unpinning 64 MiB 5.7 ms (12 GB/s). The
+// arguments do not tell the size; where the driver has told it, unpinning is given 8 GB/s.
+constexpr std::uint64_t free_floor_ns = 1'000'000, unpin_bytes_per_ns = 8;
+constexpr std::uint64_t unpin_floor_ns = 1'000'000, unpin_unknown_size_ns = 10'000'000;
 
 std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t base_us,
                           std::uint64_t gb_per_s) noexcept {
@@ -322,7 +334,8 @@ std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t bas
     case HOSTWAIT_KIND_FREE:
       return base > free_floor_ns ? base : free_floor_ns;
     case HOSTWAIT_KIND_HOST_FREE:
-      return base > host_free_floor_ns ? base : host_free_floor_ns;
+      return facts.bytes != 0 ? base + unpin_floor_ns + facts.bytes / unpin_bytes_per_ns
+                              : base + unpin_unknown_size_ns;
     default:
       return base;
   }

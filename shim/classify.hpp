@@ -28,6 +28,7 @@ struct surroundings {
   bool capture_on_stream = false;  // the call's stream is known to be capturing
   bool capture_open = false;       // some capture is open in the process
   bool launch_blocking = false;    // CUDA_LAUNCH_BLOCKING=1
+  bool new_function = false;       // the kernel is known not to have been launched before
   int driver_version = 0;          // cuDriverGetVersion, 0 = unknown
   int compute_capability = 0;      // 10 * major + minor of the call's device, 0 = unknown
   // Calls enqueued by this process since it last knew its device to be idle: an upper bound of
@@ -58,6 +59,9 @@ pointer_needs needs_of(row_id row, const call_facts& facts) noexcept;
 
 judgement classify(row_id row, const call_facts& facts, hostwait_memory source,
                    hostwait_memory destination, const surroundings& now) noexcept;
+
+// STREAM, or LEGACY where the call runs on the legacy stream.
+hostwait_verdict verdict_of_own_stream(const call_facts& facts) noexcept;
 
 // The same by rule.
 pointer_needs needs_of(rule_id rule, const call_facts& facts) noexcept;

@@ -22,6 +22,7 @@ constexpr command table[] = {
     {"report", "print the findings of records", add_report},
     {"check", "exit status only: 86 violations, 87 unseen, 2 unreadable", add_check},
     {"doctor", "can it work on this machine?", add_doctor},
+    {"probe", "measure which calls stop the host on this GPU", add_probe},
     {"collect", "move finished records from the live folders", add_collect},
     {"set", "change the level of a running program, pause or resume it", add_set},
 };

@@ -32,6 +32,7 @@ std::span<const command> commands();
 std::function<int()> add_check(CLI::App& app, const program_line& program);
 std::function<int()> add_collect(CLI::App& app, const program_line& program);
 std::function<int()> add_doctor(CLI::App& app, const program_line& program);
+std::function<int()> add_probe(CLI::App& app, const program_line& program);
 std::function<int()> add_report(CLI::App& app, const program_line& program);
 std::function<int()> add_run(CLI::App& app, const program_line& program);
 std::function<int()> add_set(CLI::App& app, const program_line& program);

@@ -24,7 +24,7 @@ namespace hostwait {
 namespace {
 
 struct arguments {
-  bool quick = false, check = false, list = false;
+  bool quick = false, check = false, list = false, memory_owner = false;
   std::string format = "text", output, save, only;
   std::vector<std::string> stored;
   int device = 0, worker = -1;
@@ -86,6 +86,7 @@ int check_stored(const std::vector<std::string>& files) {
 
 int probe_command_line(const arguments& given) {
   if (given.worker >= 0) probe::run_worker(given.worker, given.device);
+  if (given.memory_owner) return probe::own_memory(given.device);
   if (!given.stored.empty()) return check_stored(given.stored);
   probe::run_options options;
   options.quick = given.quick;
@@ -126,6 +127,7 @@ std::function<int()> add_probe(CLI::App& app, const program_line&) {
   app.add_flag("--list", given->list, "list the experiments and end");
   app.add_option("--stored", given->stored, "judge stored JSON results by today's rules");
   app.add_option("--worker", given->worker, "")->group("");
+  app.add_flag("--memory-owner", given->memory_owner, "")->group("");
   return [given] { return probe_command_line(*given); };
 }
 

@@ -30,7 +30,8 @@ const std::deque<experiment>& experiments() {
 
 const experiment* find_experiment(const std::string& id) {
   const auto& all = experiments();
-  const auto at = std::find_if(all.begin(), all.end(), [&](const experiment& e) { return e.id == id; });
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const experiment& e) { return e.id == id; });
   return at == all.end() ? nullptr : &*at;
 }
 

@@ -69,7 +69,9 @@ std::function<void(stage&)> ready(memory a, memory b) {
 
 enum class where { same, other, legacy };
 CUstream stream_of(stage& s, where w) {
-  return w == where::same ? s.busy_stream() : w == where::other ? s.other_nonblocking : stage::legacy;
+  return w == where::same    ? s.busy_stream()
+         : w == where::other ? s.other_nonblocking
+                             : stage::legacy;
 }
 const char* name_of(where w) {
   return w == where::same ? "same" : w == where::other ? "other" : "legacy";
@@ -77,14 +79,14 @@ const char* name_of(where w) {
 
 void waiting_by_name(catalogue& c, std::size_t n, bool quick) {
   for (memory m : host_memory) {
-    auto& up = c.add(id_of("cuMemcpyHtoD_v2", m, n, "-"), "upload that waits by name", [=](stage& s) {
-      s.measured<row_cuMemcpyHtoD_v2>(s.device_block(), host(s, m), n);
-    });
+    auto& up =
+        c.add(id_of("cuMemcpyHtoD_v2", m, n, "-"), "upload that waits by name",
+              [=](stage& s) { s.measured<row_cuMemcpyHtoD_v2>(s.device_block(), host(s, m), n); });
     up.prepare = ready(m, memory::device);
     up.quick = quick;
-    auto& down = c.add(id_of("cuMemcpyDtoH_v2", m, n, "-"), "download that waits by name", [=](stage& s) {
-      s.measured<row_cuMemcpyDtoH_v2>(host(s, m), s.device_block(), n);
-    });
+    auto& down =
+        c.add(id_of("cuMemcpyDtoH_v2", m, n, "-"), "download that waits by name",
+              [=](stage& s) { s.measured<row_cuMemcpyDtoH_v2>(host(s, m), s.device_block(), n); });
     down.prepare = ready(m, memory::device);
     down.quick = quick;
   }
@@ -95,18 +97,16 @@ void asynchronous(catalogue& c, std::size_t n, bool quick, bool elsewhere) {
   if (elsewhere) places.push_back(where::other);
   for (memory m : host_memory)
     for (where w : places) {
-      auto& up = c.add(id_of("cuMemcpyHtoDAsync_v2", m, n, name_of(w)), "asynchronous upload",
-                       [=](stage& s) {
-                         s.measured<row_cuMemcpyHtoDAsync_v2>(s.device_block(), host(s, m), n,
-                                                              stream_of(s, w));
-                       });
+      auto& up = c.add(
+          id_of("cuMemcpyHtoDAsync_v2", m, n, name_of(w)), "asynchronous upload", [=](stage& s) {
+            s.measured<row_cuMemcpyHtoDAsync_v2>(s.device_block(), host(s, m), n, stream_of(s, w));
+          });
       up.prepare = ready(m, memory::device);
       up.quick = quick && w == where::same;
-      auto& down = c.add(id_of("cuMemcpyDtoHAsync_v2", m, n, name_of(w)), "asynchronous download",
-                         [=](stage& s) {
-                           s.measured<row_cuMemcpyDtoHAsync_v2>(host(s, m), s.device_block(), n,
-                                                                stream_of(s, w));
-                         });
+      auto& down = c.add(
+          id_of("cuMemcpyDtoHAsync_v2", m, n, name_of(w)), "asynchronous download", [=](stage& s) {
+            s.measured<row_cuMemcpyDtoHAsync_v2>(host(s, m), s.device_block(), n, stream_of(s, w));
+          });
       down.prepare = ready(m, memory::device);
       down.quick = quick && w == where::same;
     }
@@ -122,15 +122,14 @@ void unified(catalogue& c) {
       const std::string pair = std::string(name_of(from)) + ">" + name_of(to);
       const unsigned second = from == to && to != memory::pool ? 1 : 0;
       const std::size_t offset = from == to && to == memory::pool ? 2 * n : 0;
-      auto& sync = c.add("copy/cuMemcpy/" + pair + "/1M/-", "unified addresses, waits by name",
-                         [=](stage& s) {
-                           s.measured<row_cuMemcpy>(at(s, to, second) + offset, at(s, from), n);
-                         });
+      auto& sync = c.add(
+          "copy/cuMemcpy/" + pair + "/1M/-", "unified addresses, waits by name",
+          [=](stage& s) { s.measured<row_cuMemcpy>(at(s, to, second) + offset, at(s, from), n); });
       sync.prepare = ready(from, to);
-      auto& async = c.add("copy/cuMemcpyAsync/" + pair + "/1M/same", "unified addresses, asynchronous",
-                          [=](stage& s) {
-                            s.measured<row_cuMemcpyAsync>(at(s, to, second) + offset, at(s, from), n,
-                                                          s.busy_stream());
+      auto& async = c.add("copy/cuMemcpyAsync/" + pair + "/1M/same",
+                          "unified addresses, asynchronous", [=](stage& s) {
+                            s.measured<row_cuMemcpyAsync>(at(s, to, second) + offset, at(s, from),
+                                                          n, s.busy_stream());
                           });
       async.prepare = ready(from, to);
     }
@@ -138,16 +137,15 @@ void unified(catalogue& c) {
 
 void device_to_device(catalogue& c) {
   for (std::size_t n : {std::size_t{4}, std::size_t{1} << 20, std::size_t{64} << 20}) {
-    auto& sync = c.add("copy/cuMemcpyDtoD_v2/device/" + size_name(n) + "/-",
-                       "device to device, waits by name", [=](stage& s) {
-                         s.measured<row_cuMemcpyDtoD_v2>(s.device_block(), s.device_block(1), n);
-                       });
+    auto& sync = c.add(
+        "copy/cuMemcpyDtoD_v2/device/" + size_name(n) + "/-", "device to device, waits by name",
+        [=](stage& s) { s.measured<row_cuMemcpyDtoD_v2>(s.device_block(), s.device_block(1), n); });
     sync.prepare = ready(memory::device, memory::device);
     sync.quick = n == 1 << 20;
     auto& async = c.add("copy/cuMemcpyDtoDAsync_v2/device/" + size_name(n) + "/same",
                         "device to device, asynchronous", [=](stage& s) {
-                          s.measured<row_cuMemcpyDtoDAsync_v2>(s.device_block(), s.device_block(1), n,
-                                                               s.busy_stream());
+                          s.measured<row_cuMemcpyDtoDAsync_v2>(s.device_block(), s.device_block(1),
+                                                               n, s.busy_stream());
                         });
     async.prepare = ready(memory::device, memory::device);
     async.quick = n == 1 << 20;
@@ -155,21 +153,19 @@ void device_to_device(catalogue& c) {
   // Managed or pinned memory behind a device pointer.
   for (memory m : {memory::managed, memory::pinned}) {
     constexpr std::size_t n = 1 << 20;
-    auto& sync = c.add(id_of("cuMemcpyDtoD_v2", m, n, "-"), "device pointer of other memory",
-                       [=](stage& s) {
-                         s.measured<row_cuMemcpyDtoD_v2>(s.device_block(), at(s, m), n);
-                       });
+    auto& sync =
+        c.add(id_of("cuMemcpyDtoD_v2", m, n, "-"), "device pointer of other memory",
+              [=](stage& s) { s.measured<row_cuMemcpyDtoD_v2>(s.device_block(), at(s, m), n); });
     sync.prepare = ready(m, memory::device);
-    auto& async = c.add(id_of("cuMemcpyDtoDAsync_v2", m, n, "same"), "device pointer of other memory",
-                        [=](stage& s) {
+    auto& async = c.add(id_of("cuMemcpyDtoDAsync_v2", m, n, "same"),
+                        "device pointer of other memory", [=](stage& s) {
                           s.measured<row_cuMemcpyDtoDAsync_v2>(s.device_block(), at(s, m), n,
                                                                s.busy_stream());
                         });
     async.prepare = ready(m, memory::device);
-    auto& back = c.add(id_of("cuMemcpyDtoD_v2", m, n, "to"), "device pointer of other memory",
-                       [=](stage& s) {
-                         s.measured<row_cuMemcpyDtoD_v2>(at(s, m), s.device_block(), n);
-                       });
+    auto& back =
+        c.add(id_of("cuMemcpyDtoD_v2", m, n, "to"), "device pointer of other memory",
+              [=](stage& s) { s.measured<row_cuMemcpyDtoD_v2>(at(s, m), s.device_block(), n); });
     back.prepare = ready(m, memory::device);
   }
 }
@@ -180,8 +176,8 @@ void zero_bytes(catalogue& c) {
   });
   down.prepare = ready(memory::pageable, memory::device);
   auto& async = c.add("copy/cuMemcpyDtoHAsync_v2/pageable/0/same", "zero bytes", [](stage& s) {
-    s.measured<row_cuMemcpyDtoHAsync_v2>(host(s, memory::pageable), s.device_block(), std::size_t{0},
-                                         s.busy_stream());
+    s.measured<row_cuMemcpyDtoHAsync_v2>(host(s, memory::pageable), s.device_block(),
+                                         std::size_t{0}, s.busy_stream());
   });
   async.prepare = ready(memory::pageable, memory::device);
   auto& up = c.add("copy/cuMemcpyHtoD_v2/pageable/0/-", "zero bytes", [](stage& s) {
@@ -202,10 +198,10 @@ void per_thread_forms(catalogue& c) {
   });
   down.prepare = ready(memory::pinned, memory::device);
   down.quick = true;
-  auto& async = c.add("copy/cuMemcpyDtoHAsync_v2_ptsz/pageable/1M/null", "per-thread form, null handle",
-                      [=](stage& s) {
-                        s.measured<row_cuMemcpyDtoHAsync_v2_ptsz>(host(s, memory::pageable),
-                                                                  s.device_block(), n, stage::legacy);
+  auto& async = c.add("copy/cuMemcpyDtoHAsync_v2_ptsz/pageable/1M/null",
+                      "per-thread form, null handle", [=](stage& s) {
+                        s.measured<row_cuMemcpyDtoHAsync_v2_ptsz>(
+                            host(s, memory::pageable), s.device_block(), n, stage::legacy);
                       });
   async.prepare = ready(memory::pageable, memory::device);
   for (std::size_t size : {std::size_t{64} << 10, std::size_t{1} << 20}) {
@@ -218,8 +214,8 @@ void per_thread_forms(catalogue& c) {
   }
   auto& to_legacy = c.add(id_of("cuMemcpyDtoHAsync_v2", memory::pageable, n, "legacy"),
                           "asynchronous download on the legacy stream", [=](stage& s) {
-                            s.measured<row_cuMemcpyDtoHAsync_v2>(host(s, memory::pageable),
-                                                                 s.device_block(), n, stage::legacy);
+                            s.measured<row_cuMemcpyDtoHAsync_v2>(
+                                host(s, memory::pageable), s.device_block(), n, stage::legacy);
                           });
   to_legacy.prepare = ready(memory::pageable, memory::device);
   to_legacy.quick = true;
@@ -227,20 +223,21 @@ void per_thread_forms(catalogue& c) {
 
 // Ranges that are not wholly what their first byte is.
 void odd_ranges(catalogue& c) {
-  auto& untouched = c.add("copy/cuMemcpyDtoHAsync_v2/untouched/1M/same",
-                          "download into pages that were never touched", [](stage& s) {
-                            s.measured<row_cuMemcpyDtoHAsync_v2>(s.own.page, s.device_block(),
-                                                                 std::size_t{1} << 20, s.busy_stream());
-                          });
+  auto& untouched =
+      c.add("copy/cuMemcpyDtoHAsync_v2/untouched/1M/same",
+            "download into pages that were never touched", [](stage& s) {
+              s.measured<row_cuMemcpyDtoHAsync_v2>(s.own.page, s.device_block(),
+                                                   std::size_t{1} << 20, s.busy_stream());
+            });
   untouched.prepare = [](stage& s) {
     s.device_block();
     if (::posix_memalign(&s.own.page, 2 << 20, 4 << 20) != 0) throw unsupported{"no host memory"};
   };
-  auto& combined = c.add("copy/cuMemcpyHtoD_v2/write_combined/1M/-", "upload from write-combined memory",
-                         [](stage& s) {
-                           s.measured<row_cuMemcpyHtoD_v2>(s.device_block(), s.own.host,
-                                                           std::size_t{1} << 20);
-                         });
+  auto& combined =
+      c.add("copy/cuMemcpyHtoD_v2/write_combined/1M/-", "upload from write-combined memory",
+            [](stage& s) {
+              s.measured<row_cuMemcpyHtoD_v2>(s.device_block(), s.own.host, std::size_t{1} << 20);
+            });
   combined.prepare = [](stage& s) {
     s.device_block();
     s.use<row_cuMemHostAlloc>(&s.own.host, std::size_t{1} << 20,
@@ -248,16 +245,17 @@ void odd_ranges(catalogue& c) {
   };
   // The attribute makes copies and memsets without Async in their names wait (documented).
   for (bool async : {false, true}) {
-    auto& marked = c.add(std::string("copy/") + (async ? "cuMemcpyDtoDAsync_v2" : "cuMemcpyDtoD_v2") +
-                             "/sync_memops/1M/" + (async ? "same" : "-"),
-                         "destination with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS", [async](stage& s) {
-                           constexpr std::size_t n = 1 << 20;
-                           if (async)
-                             s.measured<row_cuMemcpyDtoDAsync_v2>(s.own.memory, s.device_block(), n,
-                                                                  s.busy_stream());
-                           else
-                             s.measured<row_cuMemcpyDtoD_v2>(s.own.memory, s.device_block(), n);
-                         });
+    auto& marked =
+        c.add(std::string("copy/") + (async ? "cuMemcpyDtoDAsync_v2" : "cuMemcpyDtoD_v2") +
+                  "/sync_memops/1M/" + (async ? "same" : "-"),
+              "destination with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS", [async](stage& s) {
+                constexpr std::size_t n = 1 << 20;
+                if (async)
+                  s.measured<row_cuMemcpyDtoDAsync_v2>(s.own.memory, s.device_block(), n,
+                                                       s.busy_stream());
+                else
+                  s.measured<row_cuMemcpyDtoD_v2>(s.own.memory, s.device_block(), n);
+              });
     marked.prepare = [](stage& s) {
       s.device_block();
       s.use<row_cuMemAlloc_v2>(&s.own.memory, std::size_t{1} << 20);
@@ -273,9 +271,9 @@ void add_copies(catalogue& c) {
   for (std::size_t n : {std::size_t{4}, std::size_t{64} << 10, std::size_t{65} << 10,
                         std::size_t{1} << 20, std::size_t{4} << 20})
     waiting_by_name(c, n, n == 4 || n == 1 << 20);
-  for (std::size_t n : {std::size_t{4}, std::size_t{1024}, std::size_t{64} << 10, (std::size_t{64} << 10) + 1,
-                        std::size_t{1} << 20, std::size_t{2} << 20, (std::size_t{2} << 20) + 1,
-                        std::size_t{4} << 20})
+  for (std::size_t n : {std::size_t{4}, std::size_t{1024}, std::size_t{64} << 10,
+                        (std::size_t{64} << 10) + 1, std::size_t{1} << 20, std::size_t{2} << 20,
+                        (std::size_t{2} << 20) + 1, std::size_t{4} << 20})
     asynchronous(c, n, n == 4 || n == 4 << 20, n == 4 || n == 1 << 20 || n == 4 << 20);
   unified(c);
   device_to_device(c);

@@ -14,9 +14,9 @@ struct target {
   const char* name;
   memory kind;
 };
-constexpr target targets[] = {{"device", memory::device},         {"pinned", memory::pinned},
-                              {"registered", memory::registered}, {"managed", memory::managed},
-                              {"pool", memory::pool},             {"sync_memops", memory::marked}};
+constexpr target targets[] = {
+    {"device", memory::device},   {"pinned", memory::pinned}, {"registered", memory::registered},
+    {"managed", memory::managed}, {"pool", memory::pool},     {"sync_memops", memory::marked}};
 
 CUdeviceptr at(stage& s, memory m) {
   switch (m) {
@@ -58,12 +58,13 @@ void add_memsets(catalogue& c) {
     for (std::size_t n : {std::size_t{4}, mib}) {
       if (n == 4 && m == memory::marked) continue;
       const std::string size = n == 4 ? "4" : "1M";
-      auto& sync = c.add("memset/cuMemsetD8_v2/" + name + "/" + size + "/-", "memset that waits by name",
-                         [m, n](stage& s) { s.measured<row_cuMemsetD8_v2>(at(s, m), byte, n); });
+      auto& sync =
+          c.add("memset/cuMemsetD8_v2/" + name + "/" + size + "/-", "memset that waits by name",
+                [m, n](stage& s) { s.measured<row_cuMemsetD8_v2>(at(s, m), byte, n); });
       sync.prepare = ready;
       sync.quick = n == mib;
-      auto& async = c.add("memset/cuMemsetD8Async/" + name + "/" + size + "/same", "asynchronous memset",
-                          [m, n](stage& s) {
+      auto& async = c.add("memset/cuMemsetD8Async/" + name + "/" + size + "/same",
+                          "asynchronous memset", [m, n](stage& s) {
                             s.measured<row_cuMemsetD8Async>(at(s, m), byte, n, s.busy_stream());
                           });
       async.prepare = ready;
@@ -77,10 +78,12 @@ void add_memsets(catalogue& c) {
        s.measured<row_cuMemsetD2D8_v2>(at(s, m), std::size_t{1024}, byte, std::size_t{1024},
                                        std::size_t{1024});
      }).prepare = ready;
-    c.add("memset/cuMemsetD2D32Async/" + name + "/1M/same", "asynchronous memset in rows", [m](stage& s) {
-       s.measured<row_cuMemsetD2D32Async>(at(s, m), std::size_t{1024}, word, std::size_t{256},
-                                          std::size_t{1024}, s.busy_stream());
-     }).prepare = ready;
+    c.add("memset/cuMemsetD2D32Async/" + name + "/1M/same", "asynchronous memset in rows",
+          [m](stage& s) {
+            s.measured<row_cuMemsetD2D32Async>(at(s, m), std::size_t{1024}, word, std::size_t{256},
+                                               std::size_t{1024}, s.busy_stream());
+          })
+        .prepare = ready;
   }
   c.add("memset/cuMemsetD2D32_v2/device/1M/-", "memset of words in rows", [](stage& s) {
      s.measured<row_cuMemsetD2D32_v2>(s.device_block(), std::size_t{1024}, word, std::size_t{256},

@@ -107,14 +107,15 @@ const pair pairs[] = {
 
 template <row_id Row, class Descriptor, bool async>
 void shaped(catalogue& c, const pair& p, bool quick) {
-  auto& e = c.add(std::string("copy/") + rows[Row].symbol + "/" + p.name + "/1M/" + (async ? "same" : "-"),
-                  async ? "descriptor, asynchronous" : "descriptor, waits by name", [&p](stage& s) {
-                    const Descriptor d = describe<Descriptor>(p.from(s), p.to(s));
-                    if constexpr (async)
-                      s.measured<Row>(&d, s.busy_stream());
-                    else
-                      s.measured<Row>(&d);
-                  });
+  auto& e = c.add(
+      std::string("copy/") + rows[Row].symbol + "/" + p.name + "/1M/" + (async ? "same" : "-"),
+      async ? "descriptor, asynchronous" : "descriptor, waits by name", [&p](stage& s) {
+        const Descriptor d = describe<Descriptor>(p.from(s), p.to(s));
+        if constexpr (async)
+          s.measured<Row>(&d, s.busy_stream());
+        else
+          s.measured<Row>(&d);
+      });
   e.prepare = [arrays = p.arrays](stage& s) {
     make_blocks(s);
     if (arrays) make_arrays(s);
@@ -163,7 +164,9 @@ void lines(catalogue& c) {
    }).prepare = ready;
   for (bool pinned : {false, true}) {
     const std::string kind = pinned ? "pinned" : "pageable";
-    const auto memory = [pinned](stage& s) { return pinned ? s.pinned_block() : s.pageable_block(); };
+    const auto memory = [pinned](stage& s) {
+      return pinned ? s.pinned_block() : s.pageable_block();
+    };
     c.add("copy/cuMemcpyHtoAAsync_v2/" + kind + "/64K/same", "asynchronous upload to an array",
           [memory](stage& s) {
             s.measured<row_cuMemcpyHtoAAsync_v2>(s.own.array, std::size_t{0}, memory(s), n,
@@ -189,10 +192,12 @@ void peers(catalogue& c) {
                                        std::size_t{1} << 20, s.busy_stream());
    }).prepare = make_blocks;
   for (bool async : {false, true}) {
-    c.add(std::string("copy/") + (async ? "cuMemcpy3DPeerAsync" : "cuMemcpy3DPeer") + "/one_context/1M/" +
-              (async ? "same" : "-"),
-          "peer copy by descriptor within one context", [async](stage& s) {
-            auto d = describe<CUDA_MEMCPY3D_PEER>(device(s.device_block()), device(s.device_block(1)));
+    c.add(std::string("copy/") + (async ? "cuMemcpy3DPeerAsync" : "cuMemcpy3DPeer") +
+              "/one_context/1M/" + (async ? "same" : "-"),
+          "peer copy by descriptor within one context",
+          [async](stage& s) {
+            auto d =
+                describe<CUDA_MEMCPY3D_PEER>(device(s.device_block()), device(s.device_block(1)));
             d.srcContext = d.dstContext = s.context;
             if (async)
               s.measured<row_cuMemcpy3DPeerAsync>(&d, s.busy_stream());
@@ -200,16 +205,17 @@ void peers(catalogue& c) {
               s.measured<row_cuMemcpy3DPeer>(&d);
           })
         .prepare = make_blocks;
-    auto& two = c.add(std::string("copy/") + (async ? "cuMemcpyPeerAsync" : "cuMemcpyPeer") + "/two_devices/1M/" +
-                          (async ? "same" : "-"),
-                      "peer copy to another device", [async](stage& s) {
-                        if (async)
-                          s.measured<row_cuMemcpyPeerAsync>(s.own.second, s.own.context, s.device_block(),
-                                                            s.context, std::size_t{1} << 20, s.busy_stream());
-                        else
-                          s.measured<row_cuMemcpyPeer>(s.own.second, s.own.context, s.device_block(),
-                                                       s.context, std::size_t{1} << 20);
-                      });
+    auto& two = c.add(
+        std::string("copy/") + (async ? "cuMemcpyPeerAsync" : "cuMemcpyPeer") + "/two_devices/1M/" +
+            (async ? "same" : "-"),
+        "peer copy to another device", [async](stage& s) {
+          if (async)
+            s.measured<row_cuMemcpyPeerAsync>(s.own.second, s.own.context, s.device_block(),
+                                              s.context, std::size_t{1} << 20, s.busy_stream());
+          else
+            s.measured<row_cuMemcpyPeer>(s.own.second, s.own.context, s.device_block(), s.context,
+                                         std::size_t{1} << 20);
+        });
     two.devices = 2;
     two.prepare = [](stage& s) {
       make_blocks(s);
@@ -242,8 +248,10 @@ void batches(catalogue& c) {
   static const batch_shape shapes[] = {
       {"pageable>device/stream_order", true, false, 65536, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
       {"pageable>device/stream_order", true, false, 1 << 20, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
-      {"pageable>device/during_call", true, false, 65536, CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL},
-      {"pageable>device/during_call", true, false, 1 << 20, CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL},
+      {"pageable>device/during_call", true, false, 65536,
+       CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL},
+      {"pageable>device/during_call", true, false, 1 << 20,
+       CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL},
       {"pageable>device/any_order", true, false, 65536, CU_MEMCPY_SRC_ACCESS_ORDER_ANY},
       {"pageable>device/any_order", true, false, 1 << 20, CU_MEMCPY_SRC_ACCESS_ORDER_ANY},
       {"device>pageable/stream_order", false, false, 1 << 20, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
@@ -273,16 +281,16 @@ void batches(catalogue& c) {
     // The legacy stream is not allowed here.
     e.busy = {stream_kind::blocking, stream_kind::nonblocking, stream_kind::per_thread};
   }
-  auto& three = c.add("copy/cuMemcpy3DBatchAsync_v2/device>pageable/1M/same", "3D copies in a batch",
-                      [](stage& s) {
-                        CUDA_MEMCPY3D_BATCH_OP op{};
-                        op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
-                        op.src.op.ptr.ptr = s.device_block();
-                        op.dst.op.ptr.ptr = reinterpret_cast<CUdeviceptr>(s.pageable_block());
-                        op.extent = {width, height, 1};
-                        op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-                        s.measured<row_cuMemcpy3DBatchAsync_v2>(std::size_t{1}, &op, 0ull, s.busy_stream());
-                      });
+  auto& three = c.add(
+      "copy/cuMemcpy3DBatchAsync_v2/device>pageable/1M/same", "3D copies in a batch", [](stage& s) {
+        CUDA_MEMCPY3D_BATCH_OP op{};
+        op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+        op.src.op.ptr.ptr = s.device_block();
+        op.dst.op.ptr.ptr = reinterpret_cast<CUdeviceptr>(s.pageable_block());
+        op.extent = {width, height, 1};
+        op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+        s.measured<row_cuMemcpy3DBatchAsync_v2>(std::size_t{1}, &op, 0ull, s.busy_stream());
+      });
   three.prepare = make_blocks;
   three.busy = {stream_kind::blocking, stream_kind::nonblocking, stream_kind::per_thread};
 }

@@ -52,13 +52,15 @@ void experiment_line(std::string& text, const std::vector<const result*>& rows) 
                                             stream_kind::nonblocking, stream_kind::per_thread};
   std::string cells;
   for (stream_kind column : columns) {
-    const auto at = std::find_if(rows.begin(), rows.end(), [&](const result* r) {
-      return r->busy == column;
-    });
+    const auto at =
+        std::find_if(rows.begin(), rows.end(), [&](const result* r) { return r->busy == column; });
     std::string cell = "";
     if (at != rows.end()) {
       const result& r = **at;
-      cell = r.what != outcome::measured ? name_of(r.what) : !r.returned.empty() ? "error" : r.blocked ? "yes" : "no";
+      cell = r.what != outcome::measured ? name_of(r.what)
+             : !r.returned.empty()       ? "error"
+             : r.blocked                 ? "yes"
+                                         : "no";
       if (r.agree == agreement::no) cell += "!";
       if (r.agree == agreement::depends) cell += "?";
     }
@@ -89,28 +91,32 @@ std::string to_csv(const report& all) {
       "id,call,row,direction,source,destination,size,stream,capture,busy_stream,outcome,ns,idle_ns,"
       "idle_max_ns,own_cost_ns,blocked,verdict,reason,agree,returned,note\n";
   for (const result& r : all.rows)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(r.id),
-                        quoted(r.call), r.symbol, name_of(r.verdict.direction), name_of(r.source),
-                        name_of(r.destination), r.facts.bytes, name_of(r.own),
-                        r.around.capture_open ? "open" : "-", name_of(r.busy), name_of(r.what), r.ns,
-                        r.idle_ns, r.idle_max_ns, r.own_cost_known ? std::to_string(r.own_cost_ns) : "",
-                        r.blocked ? "yes" : "no", name_of(r.verdict.verdict),
-                        name_of(r.verdict.reason), name_of(r.agree), r.returned, quoted(r.note));
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                    quoted(r.id), quoted(r.call), r.symbol, name_of(r.verdict.direction),
+                    name_of(r.source), name_of(r.destination), r.facts.bytes, name_of(r.own),
+                    r.around.capture_open ? "open" : "-", name_of(r.busy), name_of(r.what), r.ns,
+                    r.idle_ns, r.idle_max_ns, r.own_cost_known ? std::to_string(r.own_cost_ns) : "",
+                    r.blocked ? "yes" : "no", name_of(r.verdict.verdict), name_of(r.verdict.reason),
+                    name_of(r.agree), r.returned, quoted(r.note));
   for (const limit& l : all.limits)
-    text += fmt::format("{},{},limit,,,,{},,,,{},,,,,,,,,,{}\n", quoted(l.id), quoted(l.what), l.value,
-                        l.note.empty() ? "measured" : "unsupported", quoted(l.unit + (l.note.empty() ? "" : ": " + l.note)));
+    text += fmt::format("{},{},limit,,,,{},,,,{},,,,,,,,,,{}\n", quoted(l.id), quoted(l.what),
+                        l.value, l.note.empty() ? "measured" : "unsupported",
+                        quoted(l.unit + (l.note.empty() ? "" : ": " + l.note)));
   return text;
 }
 
 std::string to_text(const report& all) {
   std::string text = fmt::format(
       "{}{}, compute capability {}.{}, CUDA {}.{}\n"
-      "Host stopped while a kernel ran on the stream of the column: yes, no; ! the verdict was wrong, "
+      "Host stopped while a kernel ran on the stream of the column: yes, no; ! the verdict was "
+      "wrong, "
       "? it depends\n\n",
       all.device, all.simulated ? " (simulated driver)" : "", all.compute_capability / 10,
       all.compute_capability % 10, all.driver_version / 1000, all.driver_version % 1000 / 10);
-  text += fmt::format("{:<58} {:<18} {:>6} {:>9} {:>8} {:>8} {:>8} {:>8}  {}\n", "experiment", "memory",
-                      "size", "idle us", "legacy", "blocking", "nonblock", "perthrd", "verdict");
+  text +=
+      fmt::format("{:<58} {:<18} {:>6} {:>9} {:>8} {:>8} {:>8} {:>8}  {}\n", "experiment", "memory",
+                  "size", "idle us", "legacy", "blocking", "nonblock", "perthrd", "verdict");
   std::map<std::string, std::vector<const result*>> by_id;
   std::vector<std::string> order;
   for (const result& r : all.rows) {
@@ -120,9 +126,8 @@ std::string to_text(const report& all) {
   std::string missing;
   for (const std::string& id : order) {
     const auto& rows = by_id[id];
-    const bool any = std::any_of(rows.begin(), rows.end(), [](const result* r) {
-      return r->what == outcome::measured;
-    });
+    const bool any = std::any_of(rows.begin(), rows.end(),
+                                 [](const result* r) { return r->what == outcome::measured; });
     if (any) experiment_line(text, rows);
     for (const result* r : rows)
       if (r->what != outcome::measured)
@@ -141,15 +146,16 @@ std::string to_ending(const report& all) {
   std::string text;
   for (const result& r : all.rows)
     if (r.agree == agreement::no)
-      text += fmt::format("wrong: {} on {}: the host was {}, the verdict said {} ({} us inside, {} idle)\n",
-                          r.id, name_of(r.busy), r.blocked ? "stopped" : "not stopped", verdict_of(r),
-                          microseconds(r.ns), microseconds(r.idle_ns));
+      text += fmt::format(
+          "wrong: {} on {}: the host was {}, the verdict said {} ({} us inside, {} idle)\n", r.id,
+          name_of(r.busy), r.blocked ? "stopped" : "not stopped", verdict_of(r), microseconds(r.ns),
+          microseconds(r.idle_ns));
   const auto over = over_own_cost(all);
   std::uint64_t base = 20'000;
   unsigned found = 0;
   for (const result* r : over) {
-    text += fmt::format("idle: {} took {} us, own cost {} us{}\n", r->id, microseconds(r->idle_max_ns),
-                        microseconds(r->own_cost_ns),
+    text += fmt::format("idle: {} took {} us, own cost {} us{}\n", r->id,
+                        microseconds(r->idle_max_ns), microseconds(r->own_cost_ns),
                         would_be_found(*r) ? "" : " (verdict none: held, not waited)");
     found += would_be_found(*r);
     base = std::max(base, 20'000 + r->idle_max_ns - r->own_cost_ns);
@@ -159,10 +165,10 @@ std::string to_ending(const report& all) {
     text += fmt::format("; {} would become waited; a base of {} us covers all", found,
                         (base + 999) / 1000);
   const summary s = summarize(all);
-  text += fmt::format("\nnot measured: {} unsupported, {} failed, {} skipped\n", s.unsupported, s.failed,
-                      s.skipped);
-  text += fmt::format("probe: {} experiments, {} verdicts agree, {} depend, {} wrong\n", s.experiments,
-                      s.agree, s.depend, s.wrong);
+  text += fmt::format("\nnot measured: {} unsupported, {} failed, {} skipped\n", s.unsupported,
+                      s.failed, s.skipped);
+  text += fmt::format("probe: {} experiments, {} verdicts agree, {} depend, {} wrong\n",
+                      s.experiments, s.agree, s.depend, s.wrong);
   return text;
 }
 

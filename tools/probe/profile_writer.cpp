@@ -100,7 +100,8 @@ std::string to_profile(const report& all) {
         .push_back(&r);
   }
   std::string text = "hostwait-profile 1\n";
-  text += fmt::format("device\t{}\t{}\t{}\n", all.device, all.compute_capability, all.driver_version);
+  text +=
+      fmt::format("device\t{}\t{}\t{}\n", all.device, all.compute_capability, all.driver_version);
   text += "# function, source, destination, smallest and largest size, argument, waits for\n";
   for (const auto& [of, by_size] : groups) {
     const std::vector<range> ranges = ranges_of(by_size);

@@ -114,6 +114,7 @@ json of(const result& r) {
     out["facts"] = of_facts(r.facts);
     out["around"] = {{"capture_on_stream", r.around.capture_on_stream},
                      {"launch_blocking", r.around.launch_blocking},
+                     {"new_function", r.around.new_function},
                      {"queued", r.around.queued_since_idle}};
   }
   return out;
@@ -151,6 +152,7 @@ result result_of(const json& from) {
     r.facts = facts_of(from.at("facts"));
     get(from.at("around"), "capture_on_stream", r.around.capture_on_stream);
     get(from.at("around"), "launch_blocking", r.around.launch_blocking);
+    get(from.at("around"), "new_function", r.around.new_function);
     get(from.at("around"), "queued", r.around.queued_since_idle);
   }
   return r;

@@ -121,12 +121,15 @@ class session {
         out_(out),
         started_(now_ns()),
         deadline_(started_ + (options.quick ? 18 : 230) * second),
-        spin_ns_(std::uint64_t{options.kernel_ms ? options.kernel_ms : options.quick ? 20u : 30u} *
+        spin_ns_(std::uint64_t{options.kernel_ms ? options.kernel_ms
+                               : options.quick   ? 20u
+                                                 : 30u} *
                  1'000'000) {}
 
   void run() {
     const std::vector<const experiment*> all = chosen(options_);
-    if (all.empty()) throw failure(exit_usage, "probe: no experiment's name has '" + options_.only + "'");
+    if (all.empty())
+      throw failure(exit_usage, "probe: no experiment's name has '" + options_.only + "'");
     of_ = static_cast<unsigned>(all.size());
     std::deque<job> together;
     for (const experiment* e : all)
@@ -190,7 +193,8 @@ class session {
   void run_jobs(std::deque<job> jobs, const std::vector<std::pair<std::string, std::string>>& env) {
     while (!jobs.empty()) {
       if (now_ns() >= deadline_) {
-        for (const job& j : jobs) give_up(j.id, stream_kind::none, outcome::skipped, "no time left");
+        for (const job& j : jobs)
+          give_up(j.id, stream_kind::none, outcome::skipped, "no time left");
         return;
       }
       run_child(jobs, env);
@@ -298,7 +302,8 @@ class session {
 std::vector<const experiment*> chosen(const run_options& options) {
   std::vector<const experiment*> out;
   for (const experiment& e : experiments())
-    if ((!options.quick || e.quick) && (options.only.empty() || e.id.find(options.only) != e.id.npos))
+    if ((!options.quick || e.quick) &&
+        (options.only.empty() || e.id.find(options.only) != e.id.npos))
       out.push_back(&e);
   return out;
 }

@@ -48,7 +48,8 @@ stage::stage(driver& given, int number) : d(given) {
         allocate(&flags, 4096, CU_MEMHOSTALLOC_DEVICEMAP) == CUDA_SUCCESS &&
         d.cuMemHostGetDevicePointer_v2(&flags_on_device_, flags, 0) == CUDA_SUCCESS) {
       flags_ = static_cast<volatile unsigned*>(flags);
-      flags_[0] = flags_[1] = 0;
+      flags_[0] = 0;
+      flags_[1] = 0;
     }
   }
   // Every stream has run both kernels before anything is measured.
@@ -142,13 +143,54 @@ CUstream stage::busy_stream() const {
   }
 }
 
-void stage::keep_busy(CUstream on, std::uint64_t ns) {
-  if (flags_ != nullptr) flags_[0] = flags_[1] = 0;
-  std::uint64_t flags = flags_on_device_;
+void stage::keep_busy_with(CUfunction kernel, CUstream on, std::uint64_t ns, bool told) {
+  if (flags_ != nullptr) {
+    flags_[0] = 0;
+    flags_[1] = 0;
+  }
+  std::uint64_t flags = told ? flags_on_device_ : 0;
   void* parameters[] = {&ns, &flags};
   ++queued_;
-  need(d.get<row_cuLaunchKernel>()(spin, 1, 1, 1, 1, 1, 1, 0, on, parameters, nullptr),
+  by_host_ = false;
+  untold_ = !told;
+  need(d.get<row_cuLaunchKernel>()(kernel, 1, 1, 1, 1, 1, 1, 0, on, parameters, nullptr),
        "cuLaunchKernel of the kernel that keeps the stream busy");
+  await_start();
+}
+
+void stage::keep_busy_by_graph(CUgraphExec graph, CUstream on) {
+  const auto call = d.get<row_cuGraphLaunch>();
+  if (call == nullptr) throw unsupported{"cuGraphLaunch is not exported"};
+  ++queued_;
+  untold_ = true;
+  need(call(graph, on), "cuGraphLaunch");
+  spin_begin_ns_ = now_ns();
+}
+
+void stage::keep_busy_by_host(CUstream on, std::uint64_t ns) {
+  const auto call = d.get<row_cuLaunchHostFunc>();
+  if (call == nullptr) throw unsupported{"cuLaunchHostFunc is not exported"};
+  nap_.ns = ns;
+  nap_.state = 0;
+  by_host_ = true;
+  ++queued_;
+  need(call(
+           on,
+           [](void* given) {
+             nap& n = *static_cast<nap*>(given);
+             n.state = 1;
+             timespec t{static_cast<time_t>(n.ns / 1'000'000'000),
+                        static_cast<long>(n.ns % 1'000'000'000)};
+             ::nanosleep(&t, nullptr);
+             n.state = 2;
+           },
+           &nap_),
+       "cuLaunchHostFunc");
+  await_start();
+}
+
+// The work that was just put into a stream is known to run, or twenty milliseconds are over.
+void stage::await_start() {
   spin_begin_ns_ = now_ns();
   while (!spin_started() && now_ns() - spin_begin_ns_ < 20'000'000) {
   }
@@ -226,6 +268,7 @@ void stage::begin(row_id row, const call_facts& facts) {
   out.around.compute_capability = compute_capability;
   out.around.queued_since_idle = queued_;
   out.around.capture_open = capture_open_;
+  out.around.new_function = new_function_;
   out.around.capture_on_stream = stream_captures(facts);
   const char* blocking_launches = ::getenv("CUDA_LAUNCH_BLOCKING");
   out.around.launch_blocking = blocking_launches != nullptr && blocking_launches[0] == '1';
@@ -263,8 +306,10 @@ bool stage::play(const experiment& e, stream_kind busy, std::uint64_t spin_ns, r
   out.spin_ns = busy == stream_kind::none ? 0 : spin_ns;
   now_ = &out;
   busy_ = busy;
+  spin_ns_ = spin_ns;
   own = {};
-  own_is_forced_ = capture_open_ = called_ = ended_at_return_ = false;
+  own_is_forced_ = capture_open_ = new_function_ = called_ = ended_at_return_ = by_host_ = untold_ =
+      false;
   returned_ = CUDA_SUCCESS;
   if (!drain()) return false;
   try {

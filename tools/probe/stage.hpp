@@ -68,7 +68,18 @@ class stage {
   CUstream busy_stream() const;
   stream_kind busy_kind() const { return busy_; }
   // Keeps `on` busy; the kernel is known to run when this returns.
-  void keep_busy(CUstream on, std::uint64_t ns);
+  void keep_busy(CUstream on, std::uint64_t ns) { keep_busy_with(spin, on, ns, true); }
+  // The same without flags, for contexts where their memory is not mapped, and by a kernel that
+  // belongs to no context.
+  void keep_busy_untold(CUstream on, std::uint64_t ns) { keep_busy_with(spin, on, ns, false); }
+  void keep_busy_by_kernel(CUkernel k, CUstream on, std::uint64_t ns) {
+    keep_busy_with(reinterpret_cast<CUfunction>(k), on, ns, false);
+  }
+  // The same by a graph with a kernel of kernel_ns(), which tells nothing of its start and end.
+  void keep_busy_by_graph(CUgraphExec graph, CUstream on);
+  std::uint64_t kernel_ns() const { return spin_ns_; }
+  // The same by a host function that sleeps.
+  void keep_busy_by_host(CUstream on, std::uint64_t ns);
 
   // The call under test, on row Row. Its facts and verdict come first, as in the shim.
   template <row_id Row, class... A>
@@ -105,6 +116,7 @@ class stage {
   void event_recorded_on(stream_kind k) { now_->own = k; }
   void own_stream_is(stream_kind k) { forced_own_ = k, own_is_forced_ = true; }
   void capture_is_open(bool open) { capture_open_ = open; }
+  void function_is_new() { new_function_ = true; }
   void remark(std::string text) { now_->note = std::move(text); }
   void report_limit(limit found) { limits.push_back(std::move(found)); }
   std::vector<limit> limits;
@@ -115,8 +127,12 @@ class stage {
   CUmodule load(const char* ptx);
   CUfunction function(CUmodule from, const char* name);
   void launch(CUfunction f, CUstream on);  // not measured
-  bool spin_started() const { return flags_ == nullptr || flags_[0] != 0; }
-  bool spin_ended() const { return flags_ == nullptr || flags_[1] != 0; }
+  bool spin_started() const {
+    return by_host_ ? nap_.state.load() != 0 : untold_ || flags_ == nullptr || flags_[0] != 0;
+  }
+  bool spin_ended() const {
+    return by_host_ ? nap_.state.load() == 2 : untold_ || flags_ == nullptr || flags_[1] != 0;
+  }
   bool drain();      // waits for everything; false: the context is lost
   void give_back();  // whatever is left in `own`
 
@@ -163,6 +179,8 @@ class stage {
   }
   void begin(row_id row, const call_facts& facts);
   void begin_other(const char* symbol);
+  void await_start();
+  void keep_busy_with(CUfunction kernel, CUstream on, std::uint64_t ns, bool told);
   void note_use(row_id row);
   void start() { start_ns_ = now_ns(); }
   void stop(CUresult r);
@@ -174,10 +192,17 @@ class stage {
   result* now_ = nullptr;
   stream_kind busy_ = stream_kind::none;
   stream_kind forced_own_ = stream_kind::none;
-  bool own_is_forced_ = false, capture_open_ = false, called_ = false, ended_at_return_ = false;
+  bool own_is_forced_ = false, capture_open_ = false, new_function_ = false, called_ = false,
+       ended_at_return_ = false;
   CUresult returned_ = CUDA_SUCCESS;
   unsigned queued_ = 0;
-  std::uint64_t start_ns_ = 0, spin_begin_ns_ = 0;
+  std::uint64_t start_ns_ = 0, spin_begin_ns_ = 0, spin_ns_ = 0;
+  struct nap {
+    std::uint64_t ns = 0;
+    std::atomic<unsigned> state{0};  // 1 it runs, 2 it ended
+  };
+  nap nap_;
+  bool by_host_ = false, untold_ = false;
   volatile unsigned* flags_ = nullptr;
   CUdeviceptr flags_on_device_ = 0;
   CUdeviceptr device_[2] = {}, managed_[2] = {}, pool_block_ = 0;

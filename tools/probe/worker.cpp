@@ -3,8 +3,8 @@
 #include "worker.hpp"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,7 +73,8 @@ class worker {
     if (j.idle_only) return;
     // A call that takes long by itself needs a kernel that outlasts it clearly.
     constexpr std::uint64_t longest = 1'000'000'000;
-    const std::uint64_t spin = std::min(std::max(j.spin_ns, 4 * idle), std::max(longest, j.spin_ns));
+    const std::uint64_t spin =
+        std::min(std::max(j.spin_ns, 4 * idle), std::max(longest, j.spin_ns));
     for (stream_kind busy : j.busy) measure_busy(*e, busy, spin, idle, idle_max);
   }
 
@@ -137,7 +138,10 @@ class worker {
       r.idle_ns = idle;
       r.idle_max_ns = idle_max;
       play(e, busy, spin, r);
-      if (e.searches) return;
+      if (e.searches) {
+        if (r.what != outcome::measured) say(to_line(r));
+        return;
+      }
       compare(r);
       if (r.late && r.what == outcome::measured && tries < 3) continue;
       seen.push_back(r);
@@ -146,7 +150,8 @@ class worker {
       if (seen.size() == 2 && seen[0].agree == seen[1].agree) break;
     }
     std::size_t chosen = seen.size() - 1;
-    if (seen.size() == 3) chosen = seen[2].agree == seen[0].agree ? 0 : seen[2].agree == seen[1].agree ? 1 : 2;
+    if (seen.size() == 3)
+      chosen = seen[2].agree == seen[0].agree ? 0 : seen[2].agree == seen[1].agree ? 1 : 2;
     say(to_line(seen[chosen]));
   }
 

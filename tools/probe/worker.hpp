@@ -28,4 +28,8 @@ bool from_line(const std::string& line, job&);
 // process).
 [[noreturn]] void run_worker(int out_fd, int device);
 
+// A process that owns device memory for experiments across processes: writes its handle to standard
+// output and keeps the memory until its input ends.
+int own_memory(int device);
+
 }  // namespace hostwait::probe
