@@ -57,6 +57,7 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& d) {
     delete a;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  keep_object(a);
   a->data = static_cast<char*>(at);
   *out = reinterpret_cast<CUarray>(a);
   return CUDA_SUCCESS;

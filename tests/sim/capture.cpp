@@ -108,8 +108,8 @@ CUresult begin(CUstream handle, bool per_thread, CUstreamCaptureMode mode, graph
   if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
   lock held(q().mutex);
   if (s->capturing) return CUDA_ERROR_ILLEGAL_STATE;
-  auto* c =
-      new capture{next_capture_id++, into ? into : new graph, mode, pthread_self(), s->ctx, s, {s}};
+  auto* c = new capture{
+      next_capture_id++, into ? into : kept(new graph), mode, pthread_self(), s->ctx, s, {s}};
   s->capturing = c;
   s->capture_tail.clear();
   captures().push_back(c);

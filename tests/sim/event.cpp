@@ -18,7 +18,7 @@ CUresult create(CUevent* out, unsigned flags) {
   constexpr unsigned known =
       CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   if (!out || flags & ~known) return CUDA_ERROR_INVALID_VALUE;
-  auto* e = new event;
+  auto* e = kept(new event);
   e->flags = flags;
   e->ctx = ctx;
   *out = reinterpret_cast<CUevent>(e);

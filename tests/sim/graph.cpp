@@ -29,7 +29,7 @@ CUgraphNode handle_of(graph_node* n) {
 
 CUresult create(CUgraph* out) {
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  *out = reinterpret_cast<CUgraph>(new graph);
+  *out = reinterpret_cast<CUgraph>(kept(new graph));
   return CUDA_SUCCESS;
 }
 

@@ -53,7 +53,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   made->flags = flags;
   lock held(q().mutex);
   if (!flatten(g, made->steps)) return CUDA_ERROR_INVALID_VALUE;
-  *out = reinterpret_cast<CUgraphExec>(made.release());
+  *out = reinterpret_cast<CUgraphExec>(kept(made.release()));
   return CUDA_SUCCESS;
 }
 

@@ -219,7 +219,7 @@ CUresult library_module(CUmodule* out, module* m) {
 }  // namespace
 
 module* load_image(const void* image, context* ctx) {
-  auto* m = new module;
+  auto* m = kept(new module);
   m->ctx = ctx;
   const char* text = static_cast<const char*>(image);
   m->lists_entries = looks_like_ptx(text);

@@ -25,7 +25,7 @@ std::mutex& pool_mutex() {
 }
 
 pool* make_pool(int device) {
-  auto* p = new pool;
+  auto* p = kept(new pool);
   p->device = device;
   return p;
 }

@@ -95,6 +95,13 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
+void keep_object(void* object) {
+  static auto* const mutex = new std::mutex;
+  static auto* const objects = new std::vector<void*>;
+  std::lock_guard guard(*mutex);
+  objects->push_back(object);
+}
+
 std::function<void()> host_function(std::function<void()> users) {
   return [users = std::move(users)] {
     call.in_host_function = true;

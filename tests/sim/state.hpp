@@ -133,6 +133,15 @@ bool idle(const stream* on);  // cheap, without the lock
 void wait_for(lock& held, const std::vector<point>& points);
 void wait_for_context(context* ctx);  // every stream of it
 uint64_t now_ns();
+
+// Objects behind handles are never freed, so that a stale handle can be answered with an error;
+// kept in a list, they are no leak to a leak checker either.
+void keep_object(void* object);
+template <class T>
+T* kept(T* object) {
+  keep_object(object);
+  return object;
+}
 // The user's function as stream work: inside it the driver refuses calls.
 std::function<void()> host_function(std::function<void()> users);
 
