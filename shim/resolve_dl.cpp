@@ -175,7 +175,9 @@ __attribute__((visibility("hidden"))) int hostwait_on_dlopen(const char* file, i
   return strip ? flags & ~RTLD_DEEPBIND : flags;
 }
 
-// dlclose is interposed for the generation alone: addresses may be reused from now on.
+// dlclose is interposed for the generation alone: addresses may be reused from now on. It moves
+// before the object is unmapped; that is no harm, since what is mapped there next comes with a
+// dlopen, which moves it again.
 __attribute__((visibility("hidden"))) void hostwait_on_dlclose() noexcept {
   catch_up();
   note_unload();

@@ -90,9 +90,10 @@ row_id row_of_symbol(const char* symbol) noexcept {
                 [&](row_id row) { return elf::same(rows[row].symbol, symbol); });
 }
 
-bool catalogue_base(const char* base) noexcept {
-  return search(by_base, view(base), [&](row_id row) { return form_of(rows[row].symbol, base); }) !=
-         row_count;
+bool catalogue_base(const char* base, bool (*accept)(row_id) noexcept) noexcept {
+  return search(by_base, view(base), [&](row_id row) {
+           return form_of(rows[row].symbol, base) && (accept == nullptr || accept(row));
+         }) != row_count;
 }
 
 bool form_of(const char* symbol, const char* base) noexcept {

@@ -33,7 +33,7 @@ void replace(const char* name, void** out, unsigned copy) noexcept {
       *out = ours;
       seen(route_get_proc_address);
     }
-  } else if (catalogue_base(name)) {
+  } else if (catalogue_base(name, entry::armed)) {
     note_unmapped(function, name);
   }
 }

@@ -42,10 +42,21 @@ const char* sysv_path() {
 }  // namespace
 
 TEST_CASE("libc's symbols are found without libc's look-up") {
+  // By handle: in a sanitized build the global scope begins with the sanitizer's ones.
+  const auto expected = [](const char* name) -> void* {
+    for (const char* part : {"libc.so.6", "libdl.so.2", "libpthread.so.0"}) {
+      void* handle = dlopen(part, RTLD_LAZY | RTLD_NOLOAD);
+      void* found = handle != nullptr ? dlsym(handle, name) : nullptr;
+      if (handle != nullptr) dlclose(handle);
+      if (found != nullptr) return found;
+    }
+    return nullptr;
+  };
   for (const char* name : {"dlsym", "dlopen", "dlvsym", "dlclose", "dl_iterate_phdr", "getenv",
                            "pthread_mutex_trylock", "memcpy", "strlen"}) {
     INFO(name);
-    CHECK(libc_symbol(name) == dlsym(RTLD_DEFAULT, name));
+    CHECK(libc_symbol(name) != nullptr);
+    CHECK(libc_symbol(name) == expected(name));
   }
   CHECK(libc_symbol("cuInit") == nullptr);
   CHECK(libc_symbol("no_such_symbol_of_libc") == nullptr);
@@ -84,6 +95,8 @@ TEST_CASE("names of rows") {
   CHECK_FALSE(catalogue_base("cuMemcpyDtoHAsync_v"));
   CHECK_FALSE(catalogue_base("cuMemcpyDtoHAs"));
   CHECK_FALSE(catalogue_base("cuDeviceGetCount"));
+  const auto nothing = [](row_id) noexcept { return false; };
+  CHECK_FALSE(catalogue_base("cuCtxSynchronize", nothing));
   CHECK(form_of("cuMemcpyDtoHAsync_v2_ptsz", "cuMemcpyDtoHAsync"));
   CHECK(form_of("cuStreamSynchronize_ptsz", "cuStreamSynchronize"));
   CHECK(form_of("cuStreamSynchronize", "cuStreamSynchronize"));

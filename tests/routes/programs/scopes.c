@@ -8,6 +8,10 @@ int main(void) {
   void* plugin = dlopen(getenv("ROUTE_SCOPE_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
   CHECK(plugin != NULL);
   if (plugin == NULL) return route_result();
+  // The driver came with the plugin: its own references are seen from the next dlsym on.
+  int (*plugin_wait)(void) = (int (*)(void))dlsym(plugin, "plugin_wait");
+  CHECK(plugin_wait() == 0);
+  if (route_preloaded()) CHECK(wrapped("cuStreamSynchronize") == 1);
   // The program does not see it, the plugin does.
   CHECK(dlsym(RTLD_DEFAULT, "cuCtxSynchronize") == NULL);
   CHECK(dlerror() != NULL);
