@@ -29,7 +29,7 @@ configure "$folder" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOSTWAIT_SANITIZE="$1" -
 mapfile -t targets < <(ninja -C "$folder" -t targets all |
   sed -nE "s/^(test_($areas)_[a-z0-9_]+): phony\$/\1/p" | sort -u)
 [ ${#targets[@]} -gt 0 ] || fail "no test of $areas in $folder"
-ninja -C "$folder" -j "$jobs" "${targets[@]}"
+ninja -C "$folder" -j "$jobs" "${targets[@]}" hostwait_sim
 names=$(printf '%s\n' "${targets[@]}" | sed -E 's/^test_([a-z0-9]+)_/\1./' | paste -sd '|')
 ctest --test-dir "$folder" -R "^($names)\$" -LE 'gpu|nosanitize' --output-on-failure \
   --no-tests=error --timeout 300 -j "$jobs" </dev/null
