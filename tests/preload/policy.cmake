@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
 # A Catch2 program under the preload: frames, process frames, all six actions.
 if(TARGET hostwait_sim)
   hostwait_add_catch_test(
