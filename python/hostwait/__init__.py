@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""The policy of hostwait from Python: what happens when a call of this thread would wait for the GPU.
+"""The policy of hostwait from Python: what happens when a call of this thread would wait for the
+GPU.
 
     with hostwait.guard("error"):            # refuse waits of this thread
         step()
@@ -16,18 +17,52 @@ behind, which is counted (mismatched_pops) and harmless.
 import ctypes
 import os
 
-__all__ = ["ALL", "EXPLICIT", "KINDS", "SYNC", "allow", "error", "guard", "last_refused", "present",
-           "stats", "steady", "step"]
+__all__ = [
+    "ALL",
+    "EXPLICIT",
+    "KINDS",
+    "SYNC",
+    "allow",
+    "error",
+    "guard",
+    "last_refused",
+    "present",
+    "stats",
+    "steady",
+    "step",
+]
 
-KINDS = {name: 1 << bit for bit, name in enumerate(
-    ("device_sync", "stream_sync", "event_sync", "copy", "async_copy", "memset", "free",
-     "host_free", "alloc", "module", "context", "queue_full", "poll", "unlisted"))}
+KINDS = {
+    name: 1 << bit
+    for bit, name in enumerate(
+        (
+            "device_sync",
+            "stream_sync",
+            "event_sync",
+            "copy",
+            "async_copy",
+            "memset",
+            "free",
+            "host_free",
+            "alloc",
+            "module",
+            "context",
+            "queue_full",
+            "poll",
+            "unlisted",
+        )
+    )
+}
 EXPLICIT, SYNC, ALL = 0x7, 0x3F, 0x7FF
 _GROUPS = {"explicit": EXPLICIT, "sync": SYNC, "all": ALL}
-_ACTIONS = {name: number for number, name in enumerate(
-    ("allow", "log", "fail", "error", "abort", "trap"))}
-_ERRORS = {-1: "queue_full, poll and unlisted are armed at start only (arm=...)",
-           -2: "unknown action or kind", -3: "frames are nested too deep"}
+_ACTIONS = {
+    name: number for number, name in enumerate(("allow", "log", "fail", "error", "abort", "trap"))
+}
+_ERRORS = {
+    -1: "queue_full, poll and unlisted are armed at start only (arm=...)",
+    -2: "unknown action or kind",
+    -3: "frames are nested too deep",
+}
 
 
 class error(RuntimeError):
@@ -41,31 +76,57 @@ class error(RuntimeError):
 class finding(ctypes.Structure):
     """hostwait_finding of hostwait.h; `call` and `label` are bytes."""
 
-    _fields_ = [("size", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("action", ctypes.c_int),
-                ("verdict", ctypes.c_int32), ("call", ctypes.c_char_p), ("label", ctypes.c_char_p),
-                ("id", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("ns", ctypes.c_uint64),
-                ("thread_id", ctypes.c_uint64)]
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
+        ("action", ctypes.c_int),
+        ("verdict", ctypes.c_int32),
+        ("call", ctypes.c_char_p),
+        ("label", ctypes.c_char_p),
+        ("id", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("ns", ctypes.c_uint64),
+        ("thread_id", ctypes.c_uint64),
+    ]
 
 
 class _stats(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("reserved", ctypes.c_uint32)] + [
-        (name, ctypes.c_uint64) for name in
-        ("calls", "waited", "latent", "refused", "held", "violations", "allowed",
-         "mismatched_pops", "waited_ns")]
+        (name, ctypes.c_uint64)
+        for name in (
+            "calls",
+            "waited",
+            "latent",
+            "refused",
+            "held",
+            "violations",
+            "allowed",
+            "mismatched_pops",
+            "waited_ns",
+        )
+    ]
 
 
 # PYFUNCTYPE keeps the GIL: these functions never block, and giving it away costs more than they do.
-_PUSH = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_int)
+_PUSH = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.c_int, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_int
+)
 _POP = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int)
 _VOID = ctypes.PYFUNCTYPE(None)
 
 
 class _table(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_uint32), ("version", ctypes.c_uint32), ("push", _PUSH),
-                ("pop", _POP), ("set_callback", ctypes.c_void_p), ("step", _VOID),
-                ("steady", _VOID),
-                ("stats_get", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(_stats))),
-                ("last_refused", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(finding)))]
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("version", ctypes.c_uint32),
+        ("push", _PUSH),
+        ("pop", _POP),
+        ("set_callback", ctypes.c_void_p),
+        ("step", _VOID),
+        ("steady", _VOID),
+        ("stats_get", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(_stats))),
+        ("last_refused", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(finding))),
+    ]
 
 
 def _find():
@@ -164,5 +225,10 @@ def last_refused():
     if _api is None or _api.last_refused(ctypes.byref(out)) != 0:
         return None
     kind = next((name for name, bit in KINDS.items() if bit == out.kind), str(out.kind))
-    return {"kind": kind, "call": os.fsdecode(out.call or b""), "label": os.fsdecode(out.label or b""),
-            "id": out.id, "bytes": out.bytes}
+    return {
+        "kind": kind,
+        "call": os.fsdecode(out.call or b""),
+        "label": os.fsdecode(out.label or b""),
+        "id": out.id,
+        "bytes": out.bytes,
+    }

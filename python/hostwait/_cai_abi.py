@@ -5,8 +5,24 @@
 import ctypes
 import os
 import pathlib
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t,
-                    c_uint, c_uint8, c_uint16, c_uint32, c_uint64, c_ulonglong, c_void_p)
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    c_char,
+    c_char_p,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+    c_ulonglong,
+    c_void_p,
+)
 
 MAX_NDIM = 64
 
@@ -20,35 +36,81 @@ class sized(Structure):
 
 
 class error(sized):
-    _fields_ = [("size", c_uint32), ("code", c_int32), ("driver", c_int32), ("index", c_int32),
-                ("array", c_int32), ("reserved", c_int32), ("key", c_char_p), ("text", c_char * 160)]
+    _fields_ = [
+        ("size", c_uint32),
+        ("code", c_int32),
+        ("driver", c_int32),
+        ("index", c_int32),
+        ("array", c_int32),
+        ("reserved", c_int32),
+        ("key", c_char_p),
+        ("text", c_char * 160),
+    ]
 
 
 class policy(sized):
-    _fields_ = [("size", c_uint32), ("lenient", c_uint32), ("intent", c_uint32),
-                ("options", c_uint32), ("device", c_int32), ("use_device", c_int32),
-                ("sync", c_uint8), ("ptds", c_uint8), ("capture", c_uint8), ("from_dict", c_uint8),
-                ("legacy", c_uint8 * 4), ("hooks", c_void_p)]
+    _fields_ = [
+        ("size", c_uint32),
+        ("lenient", c_uint32),
+        ("intent", c_uint32),
+        ("options", c_uint32),
+        ("device", c_int32),
+        ("use_device", c_int32),
+        ("sync", c_uint8),
+        ("ptds", c_uint8),
+        ("capture", c_uint8),
+        ("from_dict", c_uint8),
+        ("legacy", c_uint8 * 4),
+        ("hooks", c_void_p),
+    ]
 
 
 class desc(sized):
-    _fields_ = [("size", c_uint32), ("version", c_int32), ("ndim", c_uint32), ("flags", c_uint32),
-                ("kind", c_char), ("byteorder", c_char), ("readonly", c_uint8),
-                ("stream_state", c_uint8), ("unit", c_char * 12), ("itemsize", c_uint64),
-                ("count", c_uint64), ("nbytes", c_uint64), ("ptr", c_uint64), ("stream", c_uint64),
-                ("lo", c_int64), ("hi", c_int64), ("shape", c_int64 * MAX_NDIM),
-                ("strides", c_int64 * MAX_NDIM)]
+    _fields_ = [
+        ("size", c_uint32),
+        ("version", c_int32),
+        ("ndim", c_uint32),
+        ("flags", c_uint32),
+        ("kind", c_char),
+        ("byteorder", c_char),
+        ("readonly", c_uint8),
+        ("stream_state", c_uint8),
+        ("unit", c_char * 12),
+        ("itemsize", c_uint64),
+        ("count", c_uint64),
+        ("nbytes", c_uint64),
+        ("ptr", c_uint64),
+        ("stream", c_uint64),
+        ("lo", c_int64),
+        ("hi", c_int64),
+        ("shape", c_int64 * MAX_NDIM),
+        ("strides", c_int64 * MAX_NDIM),
+    ]
 
 
 class loc(sized):
-    _fields_ = [("size", c_uint32), ("device", c_int32), ("kind", c_uint32), ("reserved", c_uint32),
-                ("ptr", c_uint64), ("context", c_uint64)]
+    _fields_ = [
+        ("size", c_uint32),
+        ("device", c_int32),
+        ("kind", c_uint32),
+        ("reserved", c_uint32),
+        ("ptr", c_uint64),
+        ("context", c_uint64),
+    ]
 
 
 class ready(sized):
-    _fields_ = [("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32), ("device", c_int32),
-                ("stream", c_uint64), ("event", c_uint64), ("context", c_uint64), ("ptr", c_uint64),
-                ("producer", c_void_p)]
+    _fields_ = [
+        ("size", c_uint32),
+        ("kind", c_uint32),
+        ("flags", c_uint32),
+        ("device", c_int32),
+        ("stream", c_uint64),
+        ("event", c_uint64),
+        ("context", c_uint64),
+        ("ptr", c_uint64),
+        ("producer", c_void_p),
+    ]
 
 
 class edge(Structure):
@@ -56,15 +118,43 @@ class edge(Structure):
 
 
 class ticket(sized):
-    _fields_ = [("size", c_uint32), ("state", c_uint16), ("flags", c_uint16), ("count", c_uint32),
-                ("thread", c_uint32), ("consumer", c_uint64), ("context", c_uint64),
-                ("done", c_uint64), ("edge", edge * 4), ("more", POINTER(edge))]
+    _fields_ = [
+        ("size", c_uint32),
+        ("state", c_uint16),
+        ("flags", c_uint16),
+        ("count", c_uint32),
+        ("thread", c_uint32),
+        ("consumer", c_uint64),
+        ("context", c_uint64),
+        ("done", c_uint64),
+        ("edge", edge * 4),
+        ("more", POINTER(edge)),
+    ]
 
 
-STATS = ("acquires", "elided", "ready_now", "waits", "back_edges", "event_waits", "host_waits",
-         "polls", "opt_outs", "opt_outs_pending", "legacy_producer_current", "legacy_via_dlpack",
-         "legacy_join", "legacy_device", "legacy_none", "capture_refused", "capture_assumed",
-         "back_edges_skipped", "events_created", "retired", "drained")
+STATS = (
+    "acquires",
+    "elided",
+    "ready_now",
+    "waits",
+    "back_edges",
+    "event_waits",
+    "host_waits",
+    "polls",
+    "opt_outs",
+    "opt_outs_pending",
+    "legacy_producer_current",
+    "legacy_via_dlpack",
+    "legacy_join",
+    "legacy_device",
+    "legacy_none",
+    "capture_refused",
+    "capture_assumed",
+    "back_edges_skipped",
+    "events_created",
+    "retired",
+    "drained",
+)
 
 
 class stats(sized):
@@ -73,15 +163,30 @@ class stats(sized):
 
 _handle = POINTER(c_void_p)
 DRIVER = {
-    "ctx_get_current": (_handle,), "ctx_push_current": (c_void_p,), "ctx_pop_current": (_handle,),
-    "ctx_get_device": (POINTER(c_int),), "ctx_get_id": (c_void_p, POINTER(c_ulonglong)),
-    "ctx_synchronize": (), "primary_ctx_retain": (_handle, c_int),
-    "stream_get_ctx": (c_void_p, _handle), "stream_get_flags": (c_void_p, POINTER(c_uint)),
-    "stream_query": (c_void_p,), "stream_is_capturing": (c_void_p, POINTER(c_int)),
-    "stream_get_capture_info": (c_void_p, POINTER(c_int), POINTER(c_uint64), _handle,
-                                POINTER(c_void_p), POINTER(c_size_t)),
-    "stream_wait_event": (c_void_p, c_void_p, c_uint), "event_create": (_handle, c_uint),
-    "event_destroy": (c_void_p,), "event_record": (c_void_p, c_void_p), "event_query": (c_void_p,),
+    "ctx_get_current": (_handle,),
+    "ctx_push_current": (c_void_p,),
+    "ctx_pop_current": (_handle,),
+    "ctx_get_device": (POINTER(c_int),),
+    "ctx_get_id": (c_void_p, POINTER(c_ulonglong)),
+    "ctx_synchronize": (),
+    "primary_ctx_retain": (_handle, c_int),
+    "stream_get_ctx": (c_void_p, _handle),
+    "stream_get_flags": (c_void_p, POINTER(c_uint)),
+    "stream_query": (c_void_p,),
+    "stream_is_capturing": (c_void_p, POINTER(c_int)),
+    "stream_get_capture_info": (
+        c_void_p,
+        POINTER(c_int),
+        POINTER(c_uint64),
+        _handle,
+        POINTER(c_void_p),
+        POINTER(c_size_t),
+    ),
+    "stream_wait_event": (c_void_p, c_void_p, c_uint),
+    "event_create": (_handle, c_uint),
+    "event_destroy": (c_void_p,),
+    "event_record": (c_void_p, c_void_p),
+    "event_query": (c_void_p,),
     "event_synchronize": (c_void_p,),
     "pointer_get_attributes": (c_uint, POINTER(c_int), POINTER(c_void_p), c_uint64),
     "device_can_access_peer": (POINTER(c_int), c_int, c_int),
@@ -96,17 +201,69 @@ class driver(sized):
     _fields_ = [("size", c_uint32), ("reserved", c_uint32), *DRIVER_TYPES.items()]
 
 
-LENIENT = {name: 1 << bit for bit, name in enumerate(
-    ("list", "none_pointer", "mapping", "version", "byteorder", "bytes", "bool", "stream_zero",
-     "cuda_stream", "thread", "null_strides", "reserved"))}
-OPTIONS = {name: 1 << bit for bit, name in enumerate(
-    ("accept_newer", "accept_byteorder", "accept_dtype", "accept_mask", "accept_bit_mask",
-     "accept_pageable", "reject_unaligned", "reject_byte_strides", "ignore_readonly", "check_range",
-     "check_peer", "check_handles", "trust_implicit", "trust_no_capture", "no_back_edge"))}
-FLAGS = {name: 1 << bit for bit, name in enumerate(
-    ("c_contiguous", "f_contiguous", "broadcast", "empty", "unaligned", "unknown_keys", "overlap",
-     "byte_strides", "has_descr", "has_mask", "bits", "stream_was_zero", "lenient",
-     "mask_before_v1", "implied_strides"))}
+LENIENT = {
+    name: 1 << bit
+    for bit, name in enumerate(
+        (
+            "list",
+            "none_pointer",
+            "mapping",
+            "version",
+            "byteorder",
+            "bytes",
+            "bool",
+            "stream_zero",
+            "cuda_stream",
+            "thread",
+            "null_strides",
+            "reserved",
+        )
+    )
+}
+OPTIONS = {
+    name: 1 << bit
+    for bit, name in enumerate(
+        (
+            "accept_newer",
+            "accept_byteorder",
+            "accept_dtype",
+            "accept_mask",
+            "accept_bit_mask",
+            "accept_pageable",
+            "reject_unaligned",
+            "reject_byte_strides",
+            "ignore_readonly",
+            "check_range",
+            "check_peer",
+            "check_handles",
+            "trust_implicit",
+            "trust_no_capture",
+            "no_back_edge",
+        )
+    )
+}
+FLAGS = {
+    name: 1 << bit
+    for bit, name in enumerate(
+        (
+            "c_contiguous",
+            "f_contiguous",
+            "broadcast",
+            "empty",
+            "unaligned",
+            "unknown_keys",
+            "overlap",
+            "byte_strides",
+            "has_descr",
+            "has_mask",
+            "bits",
+            "stream_was_zero",
+            "lenient",
+            "mask_before_v1",
+            "implied_strides",
+        )
+    )
+}
 LEGACY = {"producer_current": 1, "via_dlpack": 2, "legacy_join": 3, "device": 4, "none": 5}
 PTDS = {"trust": 0, "legacy_join": 1, "device": 2, "reject": 3}
 CAPTURE = {"error": 0, "assume_ready": 1, "external_event": 2}
@@ -116,10 +273,13 @@ READ, WRITE = 1, 2
 
 
 def library():
-    """libhostwait_cai, or None: $HOSTWAIT_CAI_LIBRARY, beside the package, else the loader's path."""
+    """libhostwait_cai, or None: by $HOSTWAIT_CAI_LIBRARY, beside the package, by the loader."""
     here = pathlib.Path(__file__).resolve().parent
-    names = [os.environ.get("HOSTWAIT_CAI_LIBRARY"), *map(str, here.glob("libhostwait_cai.so*")),
-             "libhostwait_cai.so"]
+    names = [
+        os.environ.get("HOSTWAIT_CAI_LIBRARY"),
+        *map(str, here.glob("libhostwait_cai.so*")),
+        "libhostwait_cai.so",
+    ]
     for name in filter(None, names):
         try:
             found = ctypes.CDLL(name)

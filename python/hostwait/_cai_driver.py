@@ -79,8 +79,20 @@ class driver:
             blocks = processors * max(1, per_processor // threads)
         ns = c_uint64(int(seconds * 1e9))
         parameters = (c_void_p * 1)(ctypes.cast(ctypes.pointer(ns), c_void_p))
-        self.call("cuLaunchKernel", kernel, c_uint(blocks), c_uint(1), c_uint(1), c_uint(threads),
-                  c_uint(1), c_uint(1), c_uint(0), c_void_p(stream), parameters, None)
+        self.call(
+            "cuLaunchKernel",
+            kernel,
+            c_uint(blocks),
+            c_uint(1),
+            c_uint(1),
+            c_uint(threads),
+            c_uint(1),
+            c_uint(1),
+            c_uint(0),
+            c_void_p(stream),
+            parameters,
+            None,
+        )
 
     def stream(self, flags=NON_BLOCKING):
         handle = c_void_p()
@@ -106,16 +118,22 @@ class driver:
 
     def read(self, host, pointer, size, stream):
         """Copies to pinned `host` in `stream` and waits for that stream."""
-        self.call("cuMemcpyDtoHAsync_v2", byref(host), c_uint64(pointer), c_size_t(size),
-                  c_void_p(stream))
+        self.call(
+            "cuMemcpyDtoHAsync_v2", byref(host), c_uint64(pointer), c_size_t(size), c_void_p(stream)
+        )
         self.synchronize(stream)
 
     def fill(self, pointer, byte, size, stream):
-        self.call("cuMemsetD8Async", c_uint64(pointer), ctypes.c_ubyte(byte), c_size_t(size),
-                  c_void_p(stream))
+        self.call(
+            "cuMemsetD8Async",
+            c_uint64(pointer),
+            ctypes.c_ubyte(byte),
+            c_size_t(size),
+            c_void_p(stream),
+        )
 
     def pointer_kind(self, pointer):
-        """"device", "host", "managed" or None for memory that the driver does not know."""
+        """ "device", "host", "managed" or None for memory that the driver does not know."""
         kind, managed = c_int(0), c_int(0)
         attributes = (c_int * 2)(2, 8)  # memory type, is managed
         data = (c_void_p * 2)(ctypes.addressof(kind), ctypes.addressof(managed))

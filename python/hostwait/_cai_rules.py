@@ -2,8 +2,8 @@
 # Copyright The hostwait authors
 """What can be said about an exporting object without a GPU, rule by rule (docs: R1 to R12).
 
-Reports everything that is wrong, not only the first thing, and judges the producer: what is legal but
-refused by many consumers is a note.
+Reports everything that is wrong, not only the first thing, and judges the producer: what is legal
+but refused by many consumers is a note.
 """
 
 import math
@@ -16,8 +16,15 @@ remark = namedtuple("remark", "rule severity key text")
 
 KEYS = {"shape", "typestr", "data", "version", "strides", "descr", "mask", "stream"}
 TYPESTR = re.compile(r"([<>|])([tbiufcmMOSUV])([0-9]+)(\[[0-9A-Za-z/]+\])?")
-SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8, 16), "c": (4, 8, 16, 32),
-         "m": (8,), "M": (8,)}
+SIZES = {
+    "b": (1,),
+    "i": (1, 2, 4, 8),
+    "u": (1, 2, 4, 8),
+    "f": (2, 4, 8, 16),
+    "c": (4, 8, 16, 32),
+    "m": (8,),
+    "M": (8,),
+}
 _ABSENT = object()
 
 
@@ -50,7 +57,7 @@ class judge:
         self.remarks.append(remark(rule, "note", self.prefix + key, text))
 
     def of_object(self, owner):
-        """Reads the attribute twice, for a getter that changes its mind; judges the first answer."""
+        """Reads the attribute twice, for getters that change their mind; judges the first."""
         try:
             first = owner.__cuda_array_interface__
         except AttributeError as problem:
@@ -161,7 +168,9 @@ class judge:
         else:
             self.strides = tuple(map(operator.index, value))
             if self.version is not None and self.version >= 2 and self.is_c_contiguous():
-                self.note("R7", "strides", "the array is C-contiguous: None or no entry is expected")
+                self.note(
+                    "R7", "strides", "the array is C-contiguous: None or no entry is expected"
+                )
         if self.shape and self.itemsize and self.strides:
             reach = sum(abs(step) * (n - 1) for step, n in zip(self.strides, self.shape))
             if reach + self.itemsize >= 2**63:
@@ -214,7 +223,9 @@ class judge:
             self.wrong("R8", "descr", str(problem))
             return
         if self.itemsize is not None and total != self.itemsize:
-            self.wrong("R8", "descr", f"describes {total} bytes, typestr {typestr!r} says otherwise")
+            self.wrong(
+                "R8", "descr", f"describes {total} bytes, typestr {typestr!r} says otherwise"
+            )
 
     def read_stream(self, value):
         if value is None:
@@ -222,8 +233,12 @@ class judge:
         if not is_int(value):
             self.wrong("R12", "stream", f"is {value!r}, not an int or None")
         elif value == 0:
-            self.wrong("R11", "stream", "is 0, which cannot tell 1 (legacy default stream) from 2 "
-                                        "(per-thread default stream)")
+            self.wrong(
+                "R11",
+                "stream",
+                "is 0, which cannot tell 1 (legacy default stream) from 2 "
+                "(per-thread default stream)",
+            )
         elif not 0 < value < 2**64:
             self.wrong("R12", "stream", f"{value} is no stream")
         else:
@@ -250,7 +265,8 @@ class judge:
         if self.shape is not None and inner.shape is not None:
             padded = (1,) * (len(self.shape) - len(inner.shape)) + inner.shape
             if len(padded) != len(self.shape) or any(
-                    m not in (1, n) for m, n in zip(padded, self.shape)):
+                m not in (1, n) for m, n in zip(padded, self.shape)
+            ):
                 self.wrong("R9", "mask", f"{inner.shape} does not broadcast to {self.shape}")
 
 

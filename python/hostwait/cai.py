@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""python -m hostwait.cai check MODULE:OBJECT: does an exporting object obey the CUDA Array Interface?
+"""python -m hostwait.cai check MODULE:OBJECT: does an exporting object obey the CUDA Array
+Interface?
 
 OBJECT is an array, or a function without arguments that makes one. Only with a function can the
-slow-kernel test run: it fills the GPU with a spinning kernel, lets the function queue its work behind
-it, synchronizes the exported stream, and looks whether the data still change afterwards.
+slow-kernel test run: it fills the GPU with a spinning kernel, lets the function queue its work
+behind it, synchronizes the exported stream, and looks whether the data still change afterwards.
 
 Exit status: 0 nothing found, 1 violations, 2 wrong usage.
 """
@@ -34,8 +35,11 @@ def load(spec):
 
 def is_array(value):
     """Has it the attribute? A getter that raises counts: that is for the rules to say."""
-    return any("__cuda_array_interface__" in vars(base) for base in type(value).__mro__) or (
-        "__cuda_array_interface__" in getattr(value, "__dict__", ())) or not callable(value)
+    return (
+        any("__cuda_array_interface__" in vars(base) for base in type(value).__mro__)
+        or ("__cuda_array_interface__" in getattr(value, "__dict__", ()))
+        or not callable(value)
+    )
 
 
 def span(judged):
@@ -58,11 +62,17 @@ def check_driver(judged, gpu):
     if judged.pointer:
         kind = gpu.pointer_kind(judged.pointer)
         if kind is None:
-            out.append(_cai_rules.remark("R4", "violation", "data[0]",
-                                         "the driver does not know this memory"))
+            out.append(
+                _cai_rules.remark(
+                    "R4", "violation", "data[0]", "the driver does not know this memory"
+                )
+            )
     if judged.stream is not None and not gpu.stream_works(judged.stream):
-        out.append(_cai_rules.remark("R21", "violation", "stream",
-                                     f"the driver does not know stream {judged.stream:#x}"))
+        out.append(
+            _cai_rules.remark(
+                "R21", "violation", "stream", f"the driver does not know stream {judged.stream:#x}"
+            )
+        )
     return out
 
 
@@ -127,15 +137,26 @@ class slow_kernel_test:
                 where = None
             if verdict == "late":
                 if judged.version is not None and judged.version < 3:
-                    return [_cai_rules.remark(
-                        "R25", "note", "version", "work was pending and the descriptor cannot say "
-                        "so: consumers must order themselves by other means")], "slow-kernel test: done"
+                    return [
+                        _cai_rules.remark(
+                            "R25",
+                            "note",
+                            "version",
+                            "work was pending and the descriptor cannot say "
+                            "so: consumers must order themselves by other means",
+                        )
+                    ], "slow-kernel test: done"
                 rule, key = ("R16", "stream") if judged.stream is not None else ("R17", "stream")
-                text = ("the data changed after the exported stream was synchronized"
-                        if judged.stream is not None else "is None although work was pending")
+                text = (
+                    "the data changed after the exported stream was synchronized"
+                    if judged.stream is not None
+                    else "is None although work was pending"
+                )
                 return [_cai_rules.remark(rule, "violation", key, text)], "slow-kernel test: done"
-        return [], (f"slow-kernel test: {ROUNDS} rounds, the data were final after the "
-                    f"synchronization (in {self.poisoned} of them over poisoned memory)")
+        return [], (
+            f"slow-kernel test: {ROUNDS} rounds, the data were final after the "
+            f"synchronization (in {self.poisoned} of them over poisoned memory)"
+        )
 
 
 def dynamic(target, array, judged):
@@ -144,10 +165,14 @@ def dynamic(target, array, judged):
         gpu = _cai_driver.driver()
         gpu.make_current()
     except (OSError, AttributeError, _cai_driver.failed) as problem:
-        return [], [f"not checked, no usable CUDA driver ({problem}): R4 reachability, R16, R17, R21"]
+        return [], [
+            f"not checked, no usable CUDA driver ({problem}): R4 reachability, R16, R17, R21"
+        ]
     remarks = check_driver(judged, gpu)
     if gpu.simulated:
-        return remarks, ["not checked on the simulated driver: R16, R17 (its kernels compute nothing)"]
+        return remarks, [
+            "not checked on the simulated driver: R16, R17 (its kernels compute nothing)"
+        ]
     if target is array:
         return remarks, ["not checked: R16, R17 (give a function that makes the array)"]
     try:
@@ -174,8 +199,11 @@ def run_check(spec, out=sys.stdout):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m hostwait.cai", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m hostwait.cai",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser("check", help="check an object or a function that makes one")
     check.add_argument("object", metavar="MODULE:OBJECT")

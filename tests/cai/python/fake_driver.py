@@ -32,9 +32,15 @@ class fake_driver:
         self.capture = dict(changes.get("capture", {}))  # stream name -> id, or "invalidated"
         self.capture_broken = False
         self.elsewhere = None  # mode of a capture on another thread
-        self.events = {spec["handle"]: {"context": self.contexts[spec["context"]], "name": name,
-                                        "on": None, "capture": None}
-                       for name, spec in world["events"].items()}
+        self.events = {
+            spec["handle"]: {
+                "context": self.contexts[spec["context"]],
+                "name": name,
+                "on": None,
+                "capture": None,
+            }
+            for name, spec in world["events"].items()
+        }
         self.next_event = 0x10000
         self.busy = set()  # stream names whose events are not ready
         self.calls = []
@@ -90,7 +96,9 @@ class fake_driver:
 
     def legacy_is_captured(self, stream):
         return stream == 1 and any(
-            name not in ("1", "2") and self.world["streams"][name]["blocking"] for name in self.capture)
+            name not in ("1", "2") and self.world["streams"][name]["blocking"]
+            for name in self.capture
+        )
 
     def relaxed(self):
         self.stack()
@@ -199,8 +207,12 @@ class fake_driver:
         if code:
             return code
         self.next_event += 16
-        self.events[self.next_event] = {"context": self.top(), "name": hex(self.next_event), "on": None,
-                                        "capture": None}
+        self.events[self.next_event] = {
+            "context": self.top(),
+            "name": hex(self.next_event),
+            "on": None,
+            "capture": None,
+        }
         out[0] = self.next_event
         return 0
 

@@ -2,11 +2,11 @@
 # Copyright The hostwait authors
 """CuPy, PyTorch, Numba and JAX behind one shape, for the GPU proofs.
 
-A framework has `streams()`: (name, stream) pairs; `handle(stream)`: the driver's value; `inside(stream)`:
-a context in which its work goes there; `array(n, stream)`, `fill(array, value, stream)`; `take(exported,
-stream)`: reads a foreign array in that stream and returns an array of its own with a copy;
-`same_values(array, value)`. JAX owns its streams and its arrays never change: it has `produce` instead of
-`fill`. Constructors raise `unavailable`.
+A framework has `streams()`: (name, stream) pairs; `handle(stream)`: the driver's value;
+`inside(stream)`: a context in which its work goes there; `array(n, stream)`, `fill(array, value,
+stream)`; `take(exported, stream)`: reads a foreign array in that stream and returns an array of its
+own with a copy; `same_values(array, value)`. JAX owns its streams and its arrays never change: it
+has `produce` instead of `fill`. Constructors raise `unavailable`.
 """
 
 import contextlib
@@ -211,5 +211,9 @@ class jax_framework:
         return bool((array == value).all())
 
 
-FRAMEWORKS = {"cupy": cupy_framework, "torch": torch_framework, "numba": numba_framework,
-              "jax": jax_framework}
+FRAMEWORKS = {
+    "cupy": cupy_framework,
+    "torch": torch_framework,
+    "numba": numba_framework,
+    "jax": jax_framework,
+}

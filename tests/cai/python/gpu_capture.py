@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""Captures in the three modes: producer and consumer in one capture, replayed with the right value; a
-producer outside is refused and the capture survives; another thread's capture is not disturbed.
+"""Captures in the three modes: producer and consumer in one capture, replayed with the right value;
+a producer outside is refused and the capture survives; another thread's capture is not disturbed.
 """
 
 import ctypes
@@ -84,8 +84,12 @@ def boundary(out, gpu, saxpy, mode):
     executable = end(gpu, consumer)  # fails if the capture was invalidated
     launch(gpu, executable, consumer)
     wrong = result.wrong_rows(lambda i: 7.0)
-    out.result(f"capture.{mode}.boundary", code == "capture_boundary" and wrong == 0, code=code,
-               wrong=wrong)
+    out.result(
+        f"capture.{mode}.boundary",
+        code == "capture_boundary" and wrong == 0,
+        code=code,
+        wrong=wrong,
+    )
 
 
 def other_thread(out, gpu, saxpy, mode):
@@ -113,8 +117,9 @@ def other_thread(out, gpu, saxpy, mode):
     executable = end(gpu, captured)
     launch(gpu, executable, captured)
     wrong = own.wrong_rows(lambda i: 9.0) + result.wrong_rows(lambda i: 4.0)
-    out.result(f"capture.{mode}.other_thread", not problems and wrong == 0, wrong=wrong,
-               problems=problems)
+    out.result(
+        f"capture.{mode}.other_thread", not problems and wrong == 0, wrong=wrong, problems=problems
+    )
 
 
 def main():

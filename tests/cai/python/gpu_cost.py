@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""Costs, as ratios of one run: a view against cuda.core's StridedMemoryView, and consumption behind a busy
-stream against CuPy's own consumer. The last line sums up: view_vs_cuda_core, busy_vs_cupy.
+"""Costs, as ratios of one run: a view against cuda.core's StridedMemoryView, and consumption behind
+a busy stream against CuPy's own consumer. The last line sums up: view_vs_cuda_core, busy_vs_cupy.
 """
 
 import statistics
@@ -53,8 +53,15 @@ def view_cost(out, gpu, glue, name, factors):
     theirs = per_call_ns(strided_memory_view(item))
     getter = per_call_ns(lambda: item.__cuda_array_interface__)
     factors[name] = theirs / ours
-    out.result(f"cost.view.{name}", True, ours_ns=round(ours), cuda_core_ns=round(theirs),
-               getter_ns=round(getter), factor=round(theirs / ours, 2), source=glue.view(item).source)
+    out.result(
+        f"cost.view.{name}",
+        True,
+        ours_ns=round(ours),
+        cuda_core_ns=round(theirs),
+        getter_ns=round(getter),
+        factor=round(theirs / ours, 2),
+        source=glue.view(item).source,
+    )
 
 
 def busy_cost(out, gpu, glue, factors):
@@ -82,9 +89,14 @@ def busy_cost(out, gpu, glue, factors):
             ours.append(middle - begin)
             theirs.append(end - again)
     factors["busy"] = statistics.median(theirs) / statistics.median(ours)
-    out.result("cost.busy", factors["busy"] > 1, ours_us=round(proof.median_us(ours), 2),
-               cupy_us=round(proof.median_us(theirs), 2), factor=round(factors["busy"], 1),
-               kernel_us=BUSY_SECONDS * 1e6)
+    out.result(
+        "cost.busy",
+        factors["busy"] > 1,
+        ours_us=round(proof.median_us(ours), 2),
+        cupy_us=round(proof.median_us(theirs), 2),
+        factor=round(factors["busy"], 1),
+        kernel_us=BUSY_SECONDS * 1e6,
+    )
 
 
 def handshake_cost(out, gpu, glue):
@@ -111,8 +123,11 @@ def main():
         out.attempt(f"cost.view.{name}", view_cost, out, gpu, glue, name, factors)
     out.attempt("cost.busy", busy_cost, out, gpu, glue, factors)
     out.attempt("cost.handshake", handshake_cost, out, gpu, glue)
-    views = {f"view_vs_cuda_core_{name}": round(factors[name], 2)
-             for name in ("cupy", "torch") if name in factors}
+    views = {
+        f"view_vs_cuda_core_{name}": round(factors[name], 2)
+        for name in ("cupy", "torch")
+        if name in factors
+    }
     busy = {"busy_vs_cupy": round(factors["busy"], 1)} if "busy" in factors else {}
     out.result("cost.summary", True if views or busy else None, **views, **busy)
     out.end()

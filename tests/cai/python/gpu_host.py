@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""A consumer without a stream, as MPI or UCX are: it polls, never stops, and reads when the data are ready.
+"""A consumer without a stream, as MPI or UCX are: it polls, never stops, and reads when the data
+are ready.
 """
 
 import ctypes
@@ -26,8 +27,13 @@ def poll(out, gpu, glue, mutant):
     for turn in range(1, TIMES + 1):
         gpu.spin(producer, SECONDS)
         bits = ctypes.c_uint32.from_buffer(ctypes.c_float(turn)).value
-        gpu.call("cuMemsetD32Async", ctypes.c_uint64(memory.pointer), ctypes.c_uint(bits),
-                 ctypes.c_size_t(N), ctypes.c_void_p(producer))
+        gpu.call(
+            "cuMemsetD32Async",
+            ctypes.c_uint64(memory.pointer),
+            ctypes.c_uint(bits),
+            ctypes.c_size_t(N),
+            ctypes.c_void_p(producer),
+        )
         use = glue.use("poll", 0, (glue.view(memory.row(0, producer)),), None)
         while not mutant:
             begin = time.perf_counter_ns()
@@ -44,8 +50,14 @@ def poll(out, gpu, glue, mutant):
         out.result("host.poll.mutant", wrong > 0, wrong=wrong, times=TIMES)
     else:
         # More than one poll each time: nobody waited inside the call.
-        out.result("host.poll", wrong == 0 and polls > 2 * TIMES, wrong=wrong, times=TIMES, polls=polls,
-                   slowest_poll_us=round(slowest / 1e3, 1))
+        out.result(
+            "host.poll",
+            wrong == 0 and polls > 2 * TIMES,
+            wrong=wrong,
+            times=TIMES,
+            polls=polls,
+            slowest_poll_us=round(slowest / 1e3, 1),
+        )
 
 
 def wait(out, gpu, glue):
@@ -55,8 +67,13 @@ def wait(out, gpu, glue):
     for turn in range(1, TIMES + 1):
         gpu.spin(producer, 0.001)
         bits = ctypes.c_uint32.from_buffer(ctypes.c_float(turn)).value
-        gpu.call("cuMemsetD32Async", ctypes.c_uint64(memory.pointer), ctypes.c_uint(bits),
-                 ctypes.c_size_t(N), ctypes.c_void_p(producer))
+        gpu.call(
+            "cuMemsetD32Async",
+            ctypes.c_uint64(memory.pointer),
+            ctypes.c_uint(bits),
+            ctypes.c_size_t(N),
+            ctypes.c_void_p(producer),
+        )
         glue.use("wait", 0, (glue.view(memory.row(0, producer)),), None).release()
         wrong += read_float(gpu, pinned, memory.pointer, transport) != turn
     out.result("host.wait", wrong == 0, wrong=wrong, times=TIMES)

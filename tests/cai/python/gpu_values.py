@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""Right values: CuPy, PyTorch, Numba and JAX as producers and consumers against the saxpy example, on
-default, blocking, non-blocking and per-thread streams; and the same with half the handshake removed, which
-must give wrong values.
+"""Right values: CuPy, PyTorch, Numba and JAX as producers and consumers against the saxpy example,
+on default, blocking, non-blocking and per-thread streams; and the same with half the handshake
+removed, which must give wrong values.
 
 gpu_values.py [FRAMEWORK…]; HOSTWAIT_PROOF_REPETITIONS (default 1000).
 """
@@ -55,7 +55,7 @@ def from_example(gpu, framework, stream, saxpy, repetitions, own):
 
 
 def jax_to_example(gpu, framework, saxpy, repetitions):
-    """JAX frees and reuses the array as soon as nobody refers to it: keeping it is the glue's part."""
+    """JAX frees and reuses an array when nobody refers to it: keeping it is the glue's part."""
     results, zeros = proof.rows(gpu, repetitions, N), proof.rows(gpu, 1, N)
     consumer = gpu.stream()
     framework.produce(N, 0.0, SECONDS).block_until_ready()
@@ -98,22 +98,55 @@ def run_framework(out, gpu, name, saxpy):
     gpu.make_current()
     count = REPETITIONS
     if name == "jax":
-        out.attempt("values.jax.to_example", judge, out, "values.jax.to_example", count,
-                    jax_to_example, gpu, framework, saxpy, count)
-        out.attempt("values.jax.from_example", judge, out, "values.jax.from_example", count,
-                    jax_from_example, gpu, framework, saxpy, count)
+        out.attempt(
+            "values.jax.to_example",
+            judge,
+            out,
+            "values.jax.to_example",
+            count,
+            jax_to_example,
+            gpu,
+            framework,
+            saxpy,
+            count,
+        )
+        out.attempt(
+            "values.jax.from_example",
+            judge,
+            out,
+            "values.jax.from_example",
+            count,
+            jax_from_example,
+            gpu,
+            framework,
+            saxpy,
+            count,
+        )
         return
     for kind, stream in framework.streams():
         to, back = f"values.{name}.{kind}.to_example", f"values.{name}.{kind}.from_example"
         out.attempt(to, judge, out, to, count, to_example, gpu, framework, stream, saxpy, count)
-        out.attempt(back, judge, out, back, count, from_example, gpu, framework, stream, saxpy, count,
-                    gpu.stream())
+        out.attempt(
+            back,
+            judge,
+            out,
+            back,
+            count,
+            from_example,
+            gpu,
+            framework,
+            stream,
+            saxpy,
+            count,
+            gpu.stream(),
+        )
     if name == "cupy":
         _, stream = next(framework.streams())
         for kind, own in (("legacy", 1), ("per_thread", 2), ("blocking", gpu.stream(0))):
             label = f"values.cupy.from_example_on_{kind}"
-            out.attempt(label, judge, out, label, 100, from_example, gpu, framework, stream, saxpy, 100,
-                        own)
+            out.attempt(
+                label, judge, out, label, 100, from_example, gpu, framework, stream, saxpy, 100, own
+            )
 
 
 def run_mutants(out, gpu):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""From a vector's JSON to Python objects: values, descriptors, DLPack producers (vectors/README.md)."""
+"""From a vector's JSON to Python objects: values, descriptors, DLPack producers
+(vectors/README.md).
+"""
 
 import ctypes
 from collections.abc import Mapping
@@ -41,31 +43,51 @@ class dict_subclass(dict):
 
 # DLPack's structs, as a producer fills them.
 class dl_tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
-                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
-                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
 
 
 DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class dl_managed(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
-                ("deleter", DELETER), ("flags", ctypes.c_uint64), ("tensor", dl_tensor)]
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", DELETER),
+        ("flags", ctypes.c_uint64),
+        ("tensor", dl_tensor),
+    ]
 
 
-WORK_STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32,
-                                ctypes.POINTER(ctypes.c_void_p))
+WORK_STREAM = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
+)
 FROM_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
 
 
 class exchange_api(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
-                ("allocator", ctypes.c_void_p), ("managed_from_object", FROM_OBJECT),
-                ("managed_to_object", ctypes.c_void_p), ("tensor_from_object", ctypes.c_void_p),
-                ("current_work_stream", WORK_STREAM)]
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("allocator", ctypes.c_void_p),
+        ("managed_from_object", FROM_OBJECT),
+        ("managed_to_object", ctypes.c_void_p),
+        ("tensor_from_object", ctypes.c_void_p),
+        ("current_work_stream", WORK_STREAM),
+    ]
 
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
@@ -77,8 +99,16 @@ _capsule_name.argtypes = [ctypes.py_object]
 
 DEVICES = {"cpu": 1, "cuda": 2, "cuda_host": 3, "rocm": 10, "cuda_managed": 13}
 CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}
-PLAIN = {"version": [1, 0], "device": ["cuda", 0], "dtype": ["float", 32, 1], "shape": [4],
-         "strides": [1], "data": {"$ptr": "P"}, "byte_offset": 0, "flags": []}
+PLAIN = {
+    "version": [1, 0],
+    "device": ["cuda", 0],
+    "dtype": ["float", 32, 1],
+    "shape": [4],
+    "strides": [1],
+    "data": {"$ptr": "P"},
+    "byte_offset": 0,
+    "flags": [],
+}
 _keep = []  # structs and names that capsules point to, for the life of the process
 
 
@@ -128,7 +158,9 @@ class dlpack_producer:
 
         destructor = finish(destroy)
         _keep.extend((destructor, name))
-        return _new_capsule(ctypes.addressof(managed), name, ctypes.cast(destructor, ctypes.c_void_p))
+        return _new_capsule(
+            ctypes.addressof(managed), name, ctypes.cast(destructor, ctypes.c_void_p)
+        )
 
     def __call__(self, **keywords):
         call = dict(keywords)
@@ -143,7 +175,9 @@ class dlpack_producer:
             self.maker.driver.actions.append("DLPACK_REFUSED")
             raise {"BufferError": BufferError}[self.spec["raises"]]("refused")
         if ordering:
-            self.maker.driver.actions.append(f"DLPACK({self.maker.stream_name(keywords['stream'])})")
+            self.maker.driver.actions.append(
+                f"DLPACK({self.maker.stream_name(keywords['stream'])})"
+            )
         return self.capsule()
 
 

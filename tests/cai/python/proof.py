@@ -2,8 +2,8 @@
 # Copyright The hostwait authors
 """What the GPU proofs (gpu_*.py) share: finding the built modules, buffers, results as JSON lines.
 
-A proof prints one JSON object per result: name, ok (null: could not be run, with a reason), figures. It
-ends with status 0, 1 after a failure, or 77 where there is no GPU.
+A proof prints one JSON object per result: name, ok (null: could not be run, with a reason),
+figures. It ends with status 0, 1 after a failure, or 77 where there is no GPU.
 """
 
 import ctypes
@@ -35,7 +35,9 @@ def built(*names):
 
 def module(name, folder="."):
     """A built extension module; mutants share a name and differ in the folder."""
-    path = built(f"tests/cai_python/{folder}/{name}.abi3.so", f"lib/cai_python/{folder}/{name}.abi3.so")
+    path = built(
+        f"tests/cai_python/{folder}/{name}.abi3.so", f"lib/cai_python/{folder}/{name}.abi3.so"
+    )
     if path is None:
         raise ImportError(f"{folder}/{name}.abi3.so is not built (target {name})")
     spec = importlib.util.spec_from_file_location(name, path)
@@ -79,7 +81,9 @@ def start():
     """(proof, driver). Leaves with 77 where there is no GPU."""
     library = os.environ.get("HOSTWAIT_CAI_LIBRARY") or built("lib/libhostwait_cai.so")
     if library is None:
-        print(json.dumps({"name": "start", "ok": False, "error": "libhostwait_cai.so is not built"}))
+        print(
+            json.dumps({"name": "start", "ok": False, "error": "libhostwait_cai.so is not built"})
+        )
         sys.exit(1)
     os.environ["HOSTWAIT_CAI_LIBRARY"] = str(library)
     ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)  # modules find it by its name, wherever they lie
@@ -99,8 +103,13 @@ class raw_array:
 
     def __init__(self, pointer, n, stream=None, version=3):
         self.pointer, self.n = pointer, n
-        self.__cuda_array_interface__ = {"shape": (n,), "typestr": "<f4", "data": (pointer, False),
-                                         "version": version, "strides": None}
+        self.__cuda_array_interface__ = {
+            "shape": (n,),
+            "typestr": "<f4",
+            "data": (pointer, False),
+            "version": version,
+            "strides": None,
+        }
         if version >= 3:
             self.__cuda_array_interface__["stream"] = stream
 
@@ -114,8 +123,12 @@ class rows:
         self.clear()
 
     def clear(self, byte=0):
-        self.gpu.call("cuMemsetD8_v2", ctypes.c_uint64(self.pointer), ctypes.c_ubyte(byte),
-                      ctypes.c_size_t(4 * self.count * self.n))
+        self.gpu.call(
+            "cuMemsetD8_v2",
+            ctypes.c_uint64(self.pointer),
+            ctypes.c_ubyte(byte),
+            ctypes.c_size_t(4 * self.count * self.n),
+        )
         self.gpu.synchronize_all()
 
     def row(self, i, stream=None):
@@ -125,20 +138,28 @@ class rows:
         """Row i holds first + i."""
         for i in range(self.count):
             bits = ctypes.c_uint32.from_buffer(ctypes.c_float(first + i)).value
-            self.gpu.call("cuMemsetD32_v2", ctypes.c_uint64(self.pointer + 4 * self.n * i),
-                          ctypes.c_uint(bits), ctypes.c_size_t(self.n))
+            self.gpu.call(
+                "cuMemsetD32_v2",
+                ctypes.c_uint64(self.pointer + 4 * self.n * i),
+                ctypes.c_uint(bits),
+                ctypes.c_size_t(self.n),
+            )
         self.gpu.synchronize_all()
 
     def wrong_rows(self, expected):
         """How many rows do not hold expected(i) in every element. Waits for everything."""
         self.gpu.synchronize_all()
         host = (ctypes.c_float * (self.count * self.n))()
-        self.gpu.call("cuMemcpyDtoH_v2", ctypes.byref(host), ctypes.c_uint64(self.pointer),
-                      ctypes.c_size_t(ctypes.sizeof(host)))
+        self.gpu.call(
+            "cuMemcpyDtoH_v2",
+            ctypes.byref(host),
+            ctypes.c_uint64(self.pointer),
+            ctypes.c_size_t(ctypes.sizeof(host)),
+        )
         wrong = 0
         for i in range(self.count):
             value = expected(i)
-            part = host[self.n * i:self.n * (i + 1)]
+            part = host[self.n * i : self.n * (i + 1)]
             wrong += min(part) != value or max(part) != value
         return wrong
 

@@ -16,8 +16,12 @@ def interpreter(version):
     found = sorted(root.glob(f"{version}.*/bin/python{version}"))
     candidates = [*map(str, reversed(found)), shutil.which(f"python{version}")]
     for candidate in filter(None, candidates):
-        answer = subprocess.run([candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-                                capture_output=True, text=True, check=False)
+        answer = subprocess.run(
+            [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if answer.stdout.strip() == version:
             return candidate
     return None
@@ -34,9 +38,14 @@ def main(version, build, folder, *more):
         return skip(f"no CPython {version} here")
     venv = pathlib.Path(build) / "tests" / "venv" / version
     own = venv / "bin" / "python"
-    if not own.exists() and subprocess.run([python, "-m", "venv", str(venv)], check=False).returncode:
+    if (
+        not own.exists()
+        and subprocess.run([python, "-m", "venv", str(venv)], check=False).returncode
+    ):
         return skip(f"CPython {version} cannot make a virtual environment")
-    if subprocess.run([own, "-c", "import pytest, numpy"], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        [own, "-c", "import pytest, numpy"], capture_output=True, check=False
+    ).returncode:
         install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         if subprocess.run([*install, "pytest"], check=False).returncode:
             return skip("pytest cannot be installed")
@@ -45,8 +54,9 @@ def main(version, build, folder, *more):
         if version == "3.12":
             subprocess.run([*install, "pybind11", "nanobind"], check=False)
     # The environment's site packages stay as they are; ours come by PYTHONPATH.
-    return subprocess.run([own, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder, *more],
-                          check=False).returncode
+    return subprocess.run(
+        [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder, *more], check=False
+    ).returncode
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""Runs one case of a vector through the Python glue and compares what happened with what it expects."""
+"""Runs one case of a vector through the Python glue and compares what happened with what it
+expects.
+"""
 
 import ctypes
 import gc
@@ -14,28 +16,49 @@ import weakref
 import hostwait_cai_glue as glue
 from fake_driver import fake_driver
 from objects import maker
+from producer_steps import library, producer_steps
 
 from hostwait import _cai_abi as abi
 
-library = abi.library()
-library.hostwait_cai_typestr.restype = ctypes.c_size_t
-
-LENIENT = {"list": "list", "mapping": "mapping", "no_version": "version", "byteorder": "byteorder",
-           "bytes_typestr": "bytes", "none_pointer": "none_pointer", "int_readonly": "bool",
-           "stream_zero": "stream_zero", "stream_object": "cuda_stream", "null_strides": "null_strides"}
-OPTIONS = {"accept_newer": "accept_newer", "accept_non_native": "accept_byteorder",
-           "check_extent": "check_range", "check_stream_range": "check_handles",
-           "pageable": "accept_pageable", "trust_implicit_order": "trust_implicit"}
-MASKS = {"none": 0, "bool": abi.OPTIONS["accept_mask"],
-         "bits": abi.OPTIONS["accept_mask"] | abi.OPTIONS["accept_bit_mask"]}
-INTENT = {"read": abi.READ, "write": abi.WRITE, "read_write": abi.READ | abi.WRITE, "copy": abi.READ}
+LENIENT = {
+    "list": "list",
+    "mapping": "mapping",
+    "no_version": "version",
+    "byteorder": "byteorder",
+    "bytes_typestr": "bytes",
+    "none_pointer": "none_pointer",
+    "int_readonly": "bool",
+    "stream_zero": "stream_zero",
+    "stream_object": "cuda_stream",
+    "null_strides": "null_strides",
+}
+OPTIONS = {
+    "accept_newer": "accept_newer",
+    "accept_non_native": "accept_byteorder",
+    "check_extent": "check_range",
+    "check_stream_range": "check_handles",
+    "pageable": "accept_pageable",
+    "trust_implicit_order": "trust_implicit",
+}
+MASKS = {
+    "none": 0,
+    "bool": abi.OPTIONS["accept_mask"],
+    "bits": abi.OPTIONS["accept_mask"] | abi.OPTIONS["accept_bit_mask"],
+}
+INTENT = {
+    "read": abi.READ,
+    "write": abi.WRITE,
+    "read_write": abi.READ | abi.WRITE,
+    "copy": abi.READ,
+}
 FLAG_NAMES = {"unknown_key": "unknown_keys"}
 ALIASES = b"NUMBA_CUDA_ARRAY_INTERFACE_SYNC,CUPY_CUDA_ARRAY_INTERFACE_SYNC"
-VARIABLES = ("HOSTWAIT_CUDA_ARRAY_INTERFACE_SYNC", "HOSTWAIT_CUDA_ARRAY_INTERFACE_EXPORT_VERSION",
-             "NUMBA_CUDA_ARRAY_INTERFACE_SYNC", "CUPY_CUDA_ARRAY_INTERFACE_SYNC")
-EXPORT_NONE, EXPORT_OPT_OUT, EXPORT_KEPT = 1, 2, 4
-DEVICE_TYPES = {"cpu": 1, "cuda": 2, "rocm": 10}
-DL_ACTIONS = ("no_sync", "wait", "host")
+VARIABLES = (
+    "HOSTWAIT_CUDA_ARRAY_INTERFACE_SYNC",
+    "HOSTWAIT_CUDA_ARRAY_INTERFACE_EXPORT_VERSION",
+    "NUMBA_CUDA_ARRAY_INTERFACE_SYNC",
+    "CUPY_CUDA_ARRAY_INTERFACE_SYNC",
+)
 
 
 def stats():
@@ -85,7 +108,7 @@ class outcome:
         self.values = {}
 
 
-class case_runner:
+class case_runner(producer_steps):
     def __init__(self, world, case):
         self.world = world
         self.case = case
@@ -116,8 +139,11 @@ class case_runner:
         self.environment()
         self.policy = make_policy(self.policy_spec, self.consumer)
         before = stats()
-        specs = self.case.get("objects") or [self.case["object"]] if "object" in self.case or \
-            "objects" in self.case else []
+        specs = (
+            self.case.get("objects") or [self.case["object"]]
+            if "object" in self.case or "objects" in self.case
+            else []
+        )
         self.objects = [self.maker.object(spec) for spec in specs]
         try:
             for step in self.case["do"]:
@@ -158,10 +184,14 @@ class case_runner:
         self.views = []
         for item, spec in zip(self.objects, self.case.get("objects", [self.case.get("object")])):
             safe = self.policy_spec.get("capture_safe_producers", False)
-            keywords = {"policy": self.policy, "prefer": self.policy_spec.get("prefer", "automatic"),
-                        "other_thread": self.consumer.get("producer_thread") == "other",
-                        "ignores_stream": self.policy_spec.get("stream_ignoring_producer", False),
-                        "capture_safe": safe, "from_dict": from_dict}
+            keywords = {
+                "policy": self.policy,
+                "prefer": self.policy_spec.get("prefer", "automatic"),
+                "other_thread": self.consumer.get("producer_thread") == "other",
+                "ignores_stream": self.policy_spec.get("stream_ignoring_producer", False),
+                "capture_safe": safe,
+                "from_dict": from_dict,
+            }
             if "cai" not in spec or keywords["prefer"] == "dlpack":
                 if self.consumer.get("stream", "C") is not None and (safe or not self.capturing()):
                     keywords["consumer"] = self.stream()
@@ -188,7 +218,11 @@ class case_runner:
         if library.hostwait_cai_element_strides(ctypes.byref(desc), out, ctypes.byref(error)):
             problem = ValueError()
             problem.code = library.hostwait_cai_code_name(error.code).decode()
-            problem.key, problem.index, problem.driver = error.key.decode(), error.index, error.driver
+            problem.key, problem.index, problem.driver = (
+                error.key.decode(),
+                error.index,
+                error.driver,
+            )
             raise problem
 
     def use(self, how, stream, views):
@@ -279,13 +313,24 @@ class case_runner:
 
     def do_exit(self):
         """The rest of the life of this process, seen from a child that does the same and exits."""
-        script = ("import json, sys; sys.path.insert(0, sys.argv[1]); import runner\n"
-                  "case, world = json.loads(sys.argv[2]), json.loads(sys.argv[3])\n"
-                  "case['do'] = [s for s in case['do'] if s != 'exit']\n"
-                  "run = runner.case_runner(world, case); run.run()\n"
-                  "import os; run.driver.do_event_destroy = lambda *_: os._exit(9)\n")
-        child = subprocess.run([sys.executable, "-c", script, os.path.dirname(__file__),
-                                json.dumps(self.case), json.dumps(self.world)], check=False)
+        script = (
+            "import json, sys; sys.path.insert(0, sys.argv[1]); import runner\n"
+            "case, world = json.loads(sys.argv[2]), json.loads(sys.argv[3])\n"
+            "case['do'] = [s for s in case['do'] if s != 'exit']\n"
+            "run = runner.case_runner(world, case); run.run()\n"
+            "import os; run.driver.do_event_destroy = lambda *_: os._exit(9)\n"
+        )
+        child = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                script,
+                os.path.dirname(__file__),
+                json.dumps(self.case),
+                json.dumps(self.world),
+            ],
+            check=False,
+        )
         self.outcome.values["child"] = child.returncode
 
     def do_read_environment(self):
@@ -325,78 +370,6 @@ class case_runner:
             os._exit(code)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         self.outcome.values["child"] = status
-
-    # -- producers ---------------------------------------------------------------------------------
-
-    def export_spec(self, request):
-        shape = tuple(request.get("shape", (4,)))
-        strides = request.get("element_strides")
-        strides = None if strides is None else tuple(map(self.maker.value, strides))
-        pending = tuple(map(self.maker.stream, request.get("pending", ())))
-        chosen = request.get("stream")
-        flags = 0 if request.get("stream_owner", "promise") in ("none", "object") else EXPORT_KEPT
-        if chosen is None:
-            flags |= EXPORT_NONE
-        if self.policy_spec.get("sync") == "off":
-            flags |= EXPORT_OPT_OUT
-        owner = object() if request.get("stream_owner") == "object" else None
-        chosen = self.maker.stream(chosen) if isinstance(chosen, str) else (chosen or 0)
-        if request.get("version") == 2:
-            flags |= EXPORT_OPT_OUT
-        memory = self.world["memory"][request.get("data", "P")]["address"]
-        return ("<f4", memory if 0 not in shape else 0, shape, strides, request.get("readonly", False),
-                pending, chosen, flags, request.get("version", 0), owner)
-
-    def do_export(self):
-        self.exported = glue.to_dict(self.export_spec(self.case["export"]))
-        self.outcome.dict = self.exported
-
-    def do_parse_export(self):
-        exported, wanted = self.exported, self.export_spec(self.case["export"])
-
-        class exporter:
-            __cuda_array_interface__ = exported
-
-        desc = abi.desc.from_buffer_copy(glue.view(exporter(), policy=self.policy).desc)
-        self.outcome.values["round_trip"] = (
-            desc.ptr == wanted[1] and tuple(desc.shape[:desc.ndim]) == wanted[2]
-            and tuple(desc.strides[:desc.ndim]) == tuple(4 * step for step in wanted[3])
-            and bool(desc.readonly) == wanted[4] and desc.stream == wanted[6]
-            and (desc.kind, desc.itemsize, desc.version) == (b"f", 4, 3))
-
-    def do_dlpack_stream(self):
-        request = self.case["dlpack_stream"]
-        number = (ctypes.c_uint64 * 2)()
-        value = request["value"]
-        kind = 1 if value is None else 2
-        number[0] = abs(value or 0)
-        number[1] = kind | (int((value or 0) < 0) << 8)
-        action, stream, error = ctypes.c_int(), ctypes.c_uint64(), abi.error()
-        if library.hostwait_cai_dlpack_stream(number, DEVICE_TYPES[request["device_type"]], 0,
-                                              ctypes.byref(action), ctypes.byref(stream),
-                                              ctypes.byref(error)):
-            problem = ValueError()
-            problem.code = library.hostwait_cai_code_name(error.code).decode()
-            problem.key, problem.index = error.key.decode(), error.index
-            raise problem
-        name = DL_ACTIONS[action.value]
-        rocm = request["device_type"] == "rocm" and stream.value == 0
-        self.outcome.values["stream"] = name if name != "wait" else \
-            "default" if rocm else self.maker.stream_name(stream.value)
-
-    def do_dlpack_export(self):
-        request = self.case["dlpack_export"]
-        keywords = {"stream": self.maker.value(request["stream"]), "max_version": (1, 0)}
-        if "dl_device" in request:
-            keywords["dl_device"] = (DEVICE_TYPES[request["dl_device"][0]], request["dl_device"][1])
-
-        def copy(address):
-            ctypes.memset(address, 0x2A, 16)
-            self.driver.actions.append("COPY")
-
-        glue.to_dlpack(self.export_spec({**request, "stream": None}), self, keywords, copy)
-        if request["stream"] is not None:
-            self.outcome.values["stream"] = self.maker.stream_name(keywords["stream"])
 
 
 current_driver = None

@@ -17,8 +17,12 @@ _values = itertools.count(1)
 
 class array:
     def __init__(self, stream, version=3):
-        self.__cuda_array_interface__ = {"shape": (N,), "typestr": "<i4", "data": (_memory, False),
-                                         "version": version}
+        self.__cuda_array_interface__ = {
+            "shape": (N,),
+            "typestr": "<i4",
+            "data": (_memory, False),
+            "version": version,
+        }
         if version >= 3:
             self.__cuda_array_interface__["stream"] = stream
 
@@ -26,8 +30,13 @@ class array:
 def _queue():
     """Work that no kernel elsewhere hides: a copy kernel behind whatever fills the GPU."""
     _gpu.spin(_work, 1e-4)
-    _gpu.call("cuMemsetD32Async", ctypes.c_uint64(_memory), ctypes.c_uint(next(_values)),
-              ctypes.c_size_t(N), ctypes.c_void_p(_work))
+    _gpu.call(
+        "cuMemsetD32Async",
+        ctypes.c_uint64(_memory),
+        ctypes.c_uint(next(_values)),
+        ctypes.c_size_t(N),
+        ctypes.c_void_p(_work),
+    )
 
 
 def good():

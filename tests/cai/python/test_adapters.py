@@ -2,7 +2,6 @@
 # Copyright The hostwait authors
 """The pybind11 and nanobind adapters as real modules. One interpreter builds them; it suffices."""
 
-import ctypes
 import importlib
 import os
 import pathlib
@@ -12,8 +11,6 @@ import sys
 import sysconfig
 
 import pytest
-import runner
-from fake_driver import fake_driver
 from test_vectors import WORLD
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,8 +24,12 @@ def command(name, folder):
     if name == "pybind11":
         return ["-DUSE_PYBIND11", f"-I{library.get_include()}"]
     root = pathlib.Path(library.include_dir()).parent
-    return [f"-I{root / 'include'}", f"-I{root / 'ext' / 'robin_map' / 'include'}",
-            str(root / "src" / "nb_combined.cpp"), "-fno-strict-aliasing"]
+    return [
+        f"-I{root / 'include'}",
+        f"-I{root / 'ext' / 'robin_map' / 'include'}",
+        str(root / "src" / "nb_combined.cpp"),
+        "-fno-strict-aliasing",
+    ]
 
 
 @pytest.fixture(scope="module", params=["pybind11", "nanobind"])
@@ -41,27 +42,40 @@ def adapter(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     name = f"adapter_{request.param}"
     libraries = pathlib.Path(os.environ["HOSTWAIT_CAI_LIBRARY"]).parent
-    subprocess.run([compiler, "-std=c++20", "-O0", "-shared", "-fPIC", "-fvisibility=hidden",
-                    f"-DADAPTER_NAME={name}", *command(request.param, folder),
-                    f"-I{HERE.parent.parent.parent / 'include'}", f"-I{sysconfig.get_path('include')}",
-                    str(HERE / "adapters.cpp"), "-o", str(folder / f"{name}.so"), f"-L{libraries}",
-                    "-lhostwait_cai", f"-Wl,-rpath,{libraries}"], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-std=c++20",
+            "-O0",
+            "-shared",
+            "-fPIC",
+            "-fvisibility=hidden",
+            f"-DADAPTER_NAME={name}",
+            *command(request.param, folder),
+            f"-I{HERE.parent.parent.parent / 'include'}",
+            f"-I{sysconfig.get_path('include')}",
+            str(HERE / "adapters.cpp"),
+            "-o",
+            str(folder / f"{name}.so"),
+            f"-L{libraries}",
+            "-lhostwait_cai",
+            f"-Wl,-rpath,{libraries}",
+        ],
+        check=True,
+    )
     sys.path.insert(0, str(folder))
     return importlib.import_module(name)
 
 
-@pytest.fixture
-def driver():
-    made = fake_driver(WORLD)
-    runner.current_driver = made
-    assert runner.library.hostwait_cai_set_driver(ctypes.byref(made.table)) == 0
-    return made
-
-
 class producer:
     def __init__(self, stream):
-        self.__cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (P, False),
-                                         "version": 3, "stream": stream}
+        self.__cuda_array_interface__ = {
+            "shape": (4,),
+            "typestr": "<f4",
+            "data": (P, False),
+            "version": 3,
+            "stream": stream,
+        }
 
 
 def test_views_and_order(adapter, driver):
@@ -83,8 +97,14 @@ def test_errors_pass(adapter, driver):
 
 
 def test_exports(adapter, driver):
-    assert adapter.dict(P) == {"shape": (4,), "typestr": "<f4", "data": (P, False), "version": 3,
-                               "strides": None, "stream": None}
+    assert adapter.dict(P) == {
+        "shape": (4,),
+        "typestr": "<f4",
+        "data": (P, False),
+        "version": 3,
+        "strides": None,
+        "stream": None,
+    }
     assert "dltensor_versioned" in repr(adapter.dlpack(producer(None), P, max_version=(1, 0)))
     with pytest.raises(BufferError):
         adapter.dlpack(producer(None), P, copy=True)

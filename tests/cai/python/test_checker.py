@@ -15,8 +15,28 @@ from test_vectors import VECTORS, WORLD
 from hostwait import _cai_rules
 
 # Refused by a consumer's policy or for its intent, while the producer obeys the text.
-CONSUMER_ONLY = {"B03", "B10", "B11", "B18", "C20", "C21", "C25", "C26", "D02", "D13", "D14", "D17", "E07",
-                 "F06", "F10", "G23", "G27", "I08", "E06", "A15"}
+CONSUMER_ONLY = {
+    "B03",
+    "B10",
+    "B11",
+    "B18",
+    "C20",
+    "C21",
+    "C25",
+    "C26",
+    "D02",
+    "D13",
+    "D14",
+    "D17",
+    "E07",
+    "F06",
+    "F10",
+    "G23",
+    "G27",
+    "I08",
+    "E06",
+    "A15",
+}
 # Refused by the strict consumer as a policy (level P), and no violation of the text.
 STRICT_ONLY = {"G07", "G22", "G26"}
 # The producer is wrong, the consumer cannot or need not notice.
@@ -43,16 +63,27 @@ def test_violations_are_the_strict_errors(vector_id, case):
         assert case["expect"]["verdict"] == "raise"
         return
     violations = [item for item in remarks if item.severity == "violation"]
-    expected = case["expect"]["verdict"] == "error" and case["expect"]["code"] not in (
-        "capture_boundary", "driver") and vector_id not in CONSUMER_ONLY
+    expected = (
+        case["expect"]["verdict"] == "error"
+        and case["expect"]["code"] not in ("capture_boundary", "driver")
+        and vector_id not in CONSUMER_ONLY
+    )
     assert bool(violations) == (expected or vector_id in PRODUCER_ONLY), remarks
     if violations and vector_id not in PRODUCER_ONLY:
         rules = {item.rule for item in violations}
         assert rules & set(VECTORS[vector_id]["rules"]), (rules, VECTORS[vector_id]["rules"])
 
 
-@pytest.mark.parametrize("vector_id, text", [("E03", "R25"), ("C16", "C-contiguous"), ("D20", "offset"),
-                                             ("B03", "big-endian"), ("D13", "aligned")])
+@pytest.mark.parametrize(
+    "vector_id, text",
+    [
+        ("E03", "R25"),
+        ("C16", "C-contiguous"),
+        ("D20", "offset"),
+        ("B03", "big-endian"),
+        ("D13", "aligned"),
+    ],
+)
 def test_legal_but_unhelpful_is_a_note(vector_id, text):
     made = maker(WORLD, fake_driver(WORLD))
     remarks = _cai_rules.check(made.object(VECTORS[vector_id]["cases"][0]["object"])).remarks
@@ -71,10 +102,11 @@ def test_getter_that_changes_its_mind_is_noted():
     assert any("read again" in item.text for item in _cai_rules.check(fickle()).remarks)
 
 
-MODULE = '''
+MODULE = """
 class array:
     def __init__(self, **changes):
-        self.content = {"shape": (4,), "typestr": "<f4", "data": (4096, False), "version": 3, **changes}
+        self.content = {"shape": (4,), "typestr": "<f4", "data": (4096, False), "version": 3,
+                        **changes}
     @property
     def __cuda_array_interface__(self):
         return self.content
@@ -83,15 +115,25 @@ bad = array(stream=0, shape=[4])
 make = lambda: array()
 class holder:
     inner = array(version="3")
-'''
+"""
 
 
 def run(folder, *arguments, driver=None):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(
-        [str(pathlib.Path(_cai_rules.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(pathlib.Path(_cai_rules.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+        ),
+    }
     environment["LD_LIBRARY_PATH"] = driver or ""
-    return subprocess.run([sys.executable, "-m", "hostwait.cai", *arguments], cwd=folder,
-                          env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "hostwait.cai", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture

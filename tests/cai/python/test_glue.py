@@ -6,14 +6,12 @@ import ctypes
 import gc
 import sys
 import threading
-import time
 import weakref
 
 import hostwait_cai_glue as glue
 import pytest
 import runner
-from fake_driver import fake_driver
-from objects import dl_managed, maker, other_mapping
+from objects import maker, other_mapping
 from test_vectors import WORLD
 
 from hostwait import _cai_abi as abi
@@ -28,22 +26,19 @@ def descriptor(**changes):
 
 def exporting(content):
     """An object whose getter returns `content`, or what it returns when it is callable."""
-    return type("producer", (), {"__cuda_array_interface__": property(
-        lambda self: content(self) if callable(content) else content)})()
+    return type(
+        "producer",
+        (),
+        {
+            "__cuda_array_interface__": property(
+                lambda self: content(self) if callable(content) else content
+            )
+        },
+    )()
 
 
 def read(item, **keywords):
     return glue.view(item, **keywords)
-
-
-@pytest.fixture
-def driver():
-    made = fake_driver(WORLD)
-    runner.current_driver = made
-    assert runner.library.hostwait_cai_set_driver(ctypes.byref(made.table)) == 0
-    yield made
-    made.busy.clear()
-    glue.collect()
 
 
 def test_struct_sizes_agree_with_ctypes():
@@ -55,7 +50,11 @@ def test_struct_sizes_agree_with_ctypes():
 def test_errors_carry_code_key_and_index():
     with pytest.raises(ValueError) as caught:
         read(exporting(descriptor(shape=(2, -1))))
-    assert (caught.value.code, caught.value.key, caught.value.index) == ("shape_negative", "shape", 1)
+    assert (caught.value.code, caught.value.key, caught.value.index) == (
+        "shape_negative",
+        "shape",
+        1,
+    )
     assert str(caught.value).startswith("shape_negative: shape: ")
 
 
@@ -116,7 +115,7 @@ def test_list_that_shrinks_while_it_is_read():
 
     sizes += [trap(), trap(), trap()]
     desc = abi.desc.from_buffer_copy(read(exporting(descriptor(shape=sizes))).desc)
-    assert list(desc.shape[:desc.ndim]) == [2, 2, 2]
+    assert list(desc.shape[: desc.ndim]) == [2, 2, 2]
 
 
 def test_mapping_whose_items_raise():
@@ -145,10 +144,38 @@ def test_mask_getter_that_raises():
         read(exporting(descriptor(mask=masked())), policy=bytes(policy))
 
 
-@pytest.mark.parametrize("descr", [
-    [("a",)], [("a", 4)], "x", [("a", "<f4", 3)], [("a", "<f4", (2**70,))],
-    [("a", [("b", [("c", [("d", [("e", [("f", [("g", [("h", [("i", [("j", "<f4")])])])])])])])])])],
-    [("a", "|u1")] * 5000])
+@pytest.mark.parametrize(
+    "descr",
+    [
+        [("a",)],
+        [("a", 4)],
+        "x",
+        [("a", "<f4", 3)],
+        [("a", "<f4", (2**70,))],
+        [
+            (
+                "a",
+                [
+                    (
+                        "b",
+                        [
+                            (
+                                "c",
+                                [
+                                    (
+                                        "d",
+                                        [("e", [("f", [("g", [("h", [("i", [("j", "<f4")])])])])])],
+                                    )
+                                ],
+                            )
+                        ],
+                    )
+                ],
+            )
+        ],
+        [("a", "|u1")] * 5000,
+    ],
+)
 def test_hostile_descr(descr):
     with pytest.raises((TypeError, ValueError)) as caught:
         read(exporting(descriptor(typestr="|V4", descr=descr)))
@@ -246,7 +273,8 @@ def test_host_wait_gives_the_gil_away(driver):
 
     driver.do_event_synchronize = wait
     driver._callbacks["event_synchronize"] = abi.DRIVER_TYPES["event_synchronize"](
-        driver._wrap("event_synchronize"))
+        driver._wrap("event_synchronize")
+    )
     driver.table = abi.driver(**driver._callbacks)
     runner.library.hostwait_cai_set_driver(ctypes.byref(driver.table))
     helper = threading.Thread(target=lambda: (started.wait(10), done.set()))
@@ -282,98 +310,43 @@ def test_producers_that_take_minus_one_for_a_handle(driver, module, stream):
     made = maker(WORLD, driver).object({"dlpack": {}})
     calls = []
     original = type(made).__dlpack__
-    kind = type("array", (), {"__module__": module, "__dlpack__": lambda self, **keywords: (
-        calls.append(keywords["stream"]), original(made, **keywords))[1]})
+    kind = type(
+        "array",
+        (),
+        {
+            "__module__": module,
+            "__dlpack__": lambda self, **keywords: (
+                calls.append(keywords["stream"]),
+                original(made, **keywords),
+            )[1],
+        },
+    )
     read(kind())
     assert calls == [stream]
 
 
 def test_many_arrays_one_wait_per_stream(driver):
-    views = tuple(read(exporting(descriptor(stream=S if n % 2 else WORLD["streams"]["S2"]["handle"])))
-                  for n in range(40))
+    views = tuple(
+        read(exporting(descriptor(stream=S if n % 2 else WORLD["streams"]["S2"]["handle"])))
+        for n in range(40)
+    )
     use = glue.use("stream", C, views, None)
     assert sorted(driver.take_actions()) == ["WAIT(S->C)", "WAIT(S2->C)"]
     use.release()
 
 
-def capsule_deleter(capsule):
-    """(function, argument) of a versioned capsule's deleter, taken over from the capsule."""
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    rename = ctypes.pythonapi.PyCapsule_SetName
-    rename.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    address = get(capsule, b"dltensor_versioned")
-    rename(capsule, b"used_dltensor_versioned")
-    return dl_managed.from_address(address).deleter, address
-
-
-class owner_class:
-    pass
-
-
-EXPORT = ("<f4", P, (4,), None, False, (), 0, 5, 0, None)
-
-
-def test_deleter_on_a_thread_without_the_gil_never_takes_it(driver):
-    """Called as a CUDA host callback would: with the GIL held by another thread all the time."""
-    owner = owner_class()
-    alive = weakref.ref(owner)
-    capsule = glue.to_dlpack(EXPORT, owner, {"max_version": (1, 0)}, None)
-    deleter, address = capsule_deleter(capsule)
-    del owner, capsule
-    pthread = ctypes.PyDLL(None)  # PyDLL: this thread keeps the GIL in the calls below
-    thread = ctypes.c_ulong()
-    assert pthread.pthread_create(ctypes.byref(thread), None, ctypes.cast(deleter, ctypes.c_void_p),
-                                  ctypes.c_void_p(address)) == 0
-    assert pthread.pthread_join(thread, None) == 0  # a deleter that wants the GIL hangs here
-    deadline = time.monotonic() + 10
-    while alive() is not None and time.monotonic() < deadline:
-        glue.collect()
-    assert alive() is None
-
-
-def test_unused_capsule_drops_its_owner(driver):
-    owner = owner_class()
-    alive = weakref.ref(owner)
-    capsule = glue.to_dlpack(EXPORT, owner, {}, None)
-    del owner
-    assert alive() is not None
-    del capsule
-    assert alive() is None
-
-
 def test_import_brings_no_array_library():
     import subprocess
 
-    out = subprocess.run([sys.executable, "-c", "import hostwait_cai_glue, sys; print([m for m in "
-                          "('numpy', 'cupy', 'torch') if m in sys.modules])"],
-                         capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import hostwait_cai_glue, sys; print([m for m in "
+            "('numpy', 'cupy', 'torch') if m in sys.modules])",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert out.stdout.strip() == "[]"
-
-
-def test_view_of_our_own_export_is_equal(driver):
-    exported = glue.to_dict(("<c8", P, (3, 5), (5, 1), True, (S,), S, 4, 0, None))
-    assert exported == {"shape": (3, 5), "typestr": "<c8", "data": (P, True), "version": 3,
-                        "strides": None, "stream": S}
-    policy = abi.policy()
-    runner.library.hostwait_cai_policy_strict(ctypes.byref(policy))
-    policy.intent = abi.READ
-    desc = abi.desc.from_buffer_copy(read(exporting(exported), policy=bytes(policy)).desc)
-    assert (desc.kind, desc.itemsize, desc.count, desc.readonly) == (b"c", 8, 15, 1)
-
-
-@pytest.mark.parametrize("keywords, kind", [
-    ({"stream": 0}, ValueError), ({"stream": -2}, ValueError), ({"stream": "1"}, (TypeError, ValueError)),
-    ({"copy": True}, BufferError), ({"dl_device": (2, 7)}, BufferError),
-    ({"dl_device": (1, 0)}, BufferError), ({"unknown": 1}, TypeError), ({"max_version": 1}, TypeError)])
-def test_dlpack_requests_that_cannot_be_met(driver, keywords, kind):
-    with pytest.raises(kind):
-        glue.to_dlpack(EXPORT, owner_class(), keywords, None)
-    assert driver.take_actions() == []
-
-
-def test_read_only_needs_a_versioned_capsule(driver):
-    spec = (*EXPORT[:4], True, *EXPORT[5:])
-    with pytest.raises(BufferError, match="max_version"):
-        glue.to_dlpack(spec, owner_class(), {}, None)
-    assert glue.to_dlpack(spec, owner_class(), {"max_version": (1, 0)}, None)

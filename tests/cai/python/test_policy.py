@@ -40,10 +40,18 @@ def test_kinds():
 def with_shim(code):
     if not SHIM.exists():
         pytest.skip("the preloaded library is not built")
-    environment = {**os.environ, "LD_PRELOAD": str(SHIM),
-                   "PYTHONPATH": str(pathlib.Path(hostwait.__file__).parent.parent)}
-    out = subprocess.run([sys.executable, "-c", "import hostwait, json\n" + code], env=environment,
-                         capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(SHIM),
+        "PYTHONPATH": str(pathlib.Path(hostwait.__file__).parent.parent),
+    }
+    out = subprocess.run(
+        [sys.executable, "-c", "import hostwait, json\n" + code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert out.returncode == 0, out.stderr
     return json.loads(out.stdout)
 
@@ -54,7 +62,8 @@ first = hostwait.guard("error")
 with first:
     with first, hostwait.allow("why"):
         pass
-print(json.dumps([hostwait.present(), hostwait.stats()["mismatched_pops"], hostwait.last_refused()]))
+stats = hostwait.stats()
+print(json.dumps([hostwait.present(), stats["mismatched_pops"], hostwait.last_refused()]))
 """)
     assert out == [True, 0, None]
 
@@ -70,7 +79,8 @@ except hostwait.error as problem:
 
 
 def test_a_guard_ends_with_an_exception():
-    out = with_shim("""
+    out = with_shim(
+        """
 try:
     with hostwait.guard("fail"):
         raise KeyError
@@ -79,5 +89,6 @@ except KeyError:
 with hostwait.guard("fail"):
     pass
 print(json.dumps(hostwait.stats()["mismatched_pops"]))
-""")
+"""
+    )
     assert out == 0

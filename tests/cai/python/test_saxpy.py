@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""The saxpy example on the simulated driver: its kernel computes nothing there, its order of calls counts.
+"""The saxpy example on the simulated driver: its kernel computes nothing there, its order of calls
+counts.
 
 Each case is a child process whose libcuda.so.1 is the simulated one.
 """
@@ -16,7 +17,7 @@ import pytest
 SIM = pathlib.Path(os.environ.get("HOSTWAIT_TEST_BUILD", "")) / "lib" / "sim"
 MODULES = pathlib.Path(os.environ.get("HOSTWAIT_TEST_BUILD", "")) / "tests" / "cai_python"
 
-PRELUDE = '''
+PRELUDE = """
 import ctypes, json, sys
 sys.path.insert(0, MODULES)
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -38,7 +39,8 @@ class array:
 def recorded(call):
     cuda.hostwait_sim_record(1)
     result = call()
-    names = [cuda.hostwait_sim_recorded(i).decode() for i in range(cuda.hostwait_sim_recorded_count())]
+    count = cuda.hostwait_sim_recorded_count()
+    names = [cuda.hostwait_sim_recorded(i).decode() for i in range(count)]
     cuda.hostwait_sim_record(0)
     ordering = ("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel", "cuStreamSynchronize",
                 "cuEventSynchronize", "cuCtxSynchronize")
@@ -46,7 +48,7 @@ def recorded(call):
 
 S, S2, C = gpu.stream(), gpu.stream(), gpu.stream()
 warm = saxpy.saxpy(1.0, array(S), array(S), stream=C)
-'''
+"""
 
 
 def child(code, module_folder=None):
@@ -55,9 +57,14 @@ def child(code, module_folder=None):
     folder = module_folder or MODULES
     if not (folder / "saxpy.abi3.so").exists():
         pytest.skip("the example is not built")
-    out = subprocess.run([sys.executable, "-c", f"MODULES = {str(folder)!r}\n{PRELUDE}{code}"],
-                         env={**os.environ, "LD_LIBRARY_PATH": str(SIM)}, capture_output=True, text=True,
-                         timeout=60, check=False)
+    out = subprocess.run(
+        [sys.executable, "-c", f"MODULES = {str(folder)!r}\n{PRELUDE}{code}"],
+        env={**os.environ, "LD_LIBRARY_PATH": str(SIM)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert out.returncode == 0, out.stderr
     return json.loads(out.stdout)
 
@@ -68,56 +75,56 @@ KEEP = ["cuEventRecord"]
 
 
 def test_wait_kernel_back_edge_while_the_producer_is_busy():
-    out = child('''
+    out = child("""
 x, y = array(S), array(S)
 cuda.hostwait_sim_hold(ctypes.c_void_p(S))
 _, calls = recorded(lambda: saxpy.saxpy(2.0, x, y, stream=C))
 waiting = cuda.hostwait_sim_waiting_threads()
 cuda.hostwait_sim_release_all()
 print(json.dumps([calls, waiting]))
-''')
+""")
     assert out == [[*WAIT, "cuLaunchKernel", *WAIT, *KEEP], 0]
 
 
 def test_same_stream_needs_nothing():
-    out = child('''
+    out = child("""
 _, calls = recorded(lambda: saxpy.saxpy(2.0, array(C), array(C), stream=C))
 print(json.dumps(calls))
-''')
+""")
     assert out == ["cuLaunchKernel", *KEEP]
 
 
 def test_two_producer_streams_two_waits():
-    out = child('''
+    out = child("""
 _, calls = recorded(lambda: saxpy.saxpy(2.0, array(S), array(S2), stream=C))
 print(json.dumps(calls))
-''')
+""")
     assert out == [*WAIT, *WAIT, "cuLaunchKernel", *WAIT, *WAIT, *KEEP]
 
 
 def test_the_result_is_a_producer():
-    out = child('''
+    out = child("""
 result = saxpy.saxpy(2.0, array(S), array(S), stream=C)
 seen = result.__cuda_array_interface__
 _, calls = recorded(lambda: saxpy.saxpy(1.0, result, result, stream=S))
 _, capsule_calls = recorded(lambda: result.__dlpack__(stream=S))
 print(json.dumps([seen["stream"] == C, seen["version"], seen["strides"], calls,
                   result.__dlpack_device__(), capsule_calls]))
-''')
+""")
     assert out == [True, 3, None, [*WAIT, "cuLaunchKernel", *WAIT, *KEEP], [2, 0], WAIT]
 
 
 def test_writing_into_a_foreign_array():
-    out = child('''
+    out = child("""
 out = array(S2)
 same, calls = recorded(lambda: saxpy.saxpy(2.0, array(S), array(S), out, stream=C))
 print(json.dumps([same is out, calls]))
-''')
+""")
     assert out == [True, [*WAIT, *WAIT, "cuLaunchKernel", *WAIT, *WAIT, *KEEP]]
 
 
 def test_failed_launch_still_releases():
-    out = child('''
+    out = child("""
 cuda.hostwait_sim_fail(b"cuLaunchKernel", 719, 1)
 def call():
     try:
@@ -125,29 +132,37 @@ def call():
     except RuntimeError as problem:
         return str(problem)
 print(json.dumps(recorded(call)))
-''')
+""")
     assert out == ["the launch failed", [*WAIT, "cuLaunchKernel", *WAIT, *KEEP]]
 
 
-@pytest.mark.parametrize("mutant, calls", [("no_wait", ["cuLaunchKernel", *KEEP]),
-                                           ("no_back_edge", [*WAIT, "cuLaunchKernel", *KEEP])])
+@pytest.mark.parametrize(
+    "mutant, calls",
+    [("no_wait", ["cuLaunchKernel", *KEEP]), ("no_back_edge", [*WAIT, "cuLaunchKernel", *KEEP])],
+)
 def test_mutants_are_seen(mutant, calls):
-    out = child('''
+    out = child(
+        """
 _, calls = recorded(lambda: saxpy.saxpy(2.0, array(S), array(S), stream=C))
 print(json.dumps(calls))
-''', MODULES / mutant)
+""",
+        MODULES / mutant,
+    )
     assert out == calls
 
 
 def test_wrong_arguments():
-    out = child('''
+    out = child(
+        """
 seen = []
-for call in (lambda: saxpy.saxpy(1.0, 3, array(S)), lambda: saxpy.saxpy(1.0, array(S), array(S, n=4)),
+for call in (lambda: saxpy.saxpy(1.0, 3, array(S)),
+             lambda: saxpy.saxpy(1.0, array(S), array(S, n=4)),
              lambda: saxpy.saxpy(1.0, array(S), array(S), stream=0)):
     try:
         call()
     except Exception as problem:
         seen.append(type(problem).__name__)
 print(json.dumps(seen))
-''')
+"""
+    )
     assert out == ["TypeError", "ValueError", "ValueError"]

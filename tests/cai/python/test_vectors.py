@@ -14,17 +14,25 @@ from hostwait import _cai_abi as abi
 FOLDER = pathlib.Path(__file__).parent.parent / "vectors"
 WORLD = json.loads((FOLDER / "world.json").read_text())
 GROUPS = "abcdefghijklmq"
-VECTORS = {vector["id"]: vector for group in GROUPS
-           for vector in json.loads((FOLDER / f"{group}.json").read_text())["vectors"]}
+VECTORS = {
+    vector["id"]: vector
+    for group in GROUPS
+    for vector in json.loads((FOLDER / f"{group}.json").read_text())["vectors"]
+}
 
 # Not run here, and why. Everything else runs.
 ELSEWHERE = {
     **dict.fromkeys(("G24", "G25", "L05", "L06"), "needs a C++ caller: the C++ tests run it"),
-    **dict.fromkeys((f"Q{n:02}" for n in range(1, 11)), "Arrow has no Python object: the C tests run it"),
+    **dict.fromkeys(
+        (f"Q{n:02}" for n in range(1, 11)), "Arrow has no Python object: the C tests run it"
+    ),
 }
-CASES = [pytest.param(vector_id, number, id=f"{vector_id}-{case.get('name', number)}")
-         for vector_id, vector in VECTORS.items() if vector_id not in ELSEWHERE
-         for number, case in enumerate(vector["cases"])]
+CASES = [
+    pytest.param(vector_id, number, id=f"{vector_id}-{case.get('name', number)}")
+    for vector_id, vector in VECTORS.items()
+    if vector_id not in ELSEWHERE
+    for number, case in enumerate(vector["cases"])
+]
 
 
 def normal(action):
@@ -36,8 +44,8 @@ def check_actions(expected, segments):
     wanted = [normal(action) for action in expected if action not in ("NONE", "ELIDE")]
     for segment in segments:
         happened = sorted(map(normal, segment))
-        assert happened == sorted(wanted[:len(segment)])
-        del wanted[:len(segment)]
+        assert happened == sorted(wanted[: len(segment)])
+        del wanted[: len(segment)]
     assert wanted == []
 
 
@@ -48,7 +56,7 @@ def check_view(expected, runner):
     value = runner.maker.value
     for key, wanted in expected.items():
         if key in ("shape", "strides"):
-            found = list(getattr(desc, key)[:desc.ndim])
+            found = list(getattr(desc, key)[: desc.ndim])
         elif key == "flags":
             assert all(desc.flags & abi.FLAGS[FLAG_NAMES.get(name, name)] for name in wanted), key
             continue
@@ -69,7 +77,9 @@ def check_view(expected, runner):
             found = view.source
         elif key in ("memory", "device", "usable_ptr"):
             loc = loc or abi.loc.from_buffer_copy(view.locate(runner.policy))
-            found = {"memory": abi.MEMORY[loc.kind], "device": loc.device, "usable_ptr": loc.ptr}[key]
+            found = {"memory": abi.MEMORY[loc.kind], "device": loc.device, "usable_ptr": loc.ptr}[
+                key
+            ]
             wanted = value(wanted)
         else:
             found = getattr(desc, key)
@@ -90,8 +100,12 @@ def check_dict(expected, runner):
 
 def check_calls(expected, runner):
     """The calls of __dlpack__ that order something."""
-    calls = [call for producer in runner.maker.producers for call in producer.calls
-             if call.get("stream") != -1]
+    calls = [
+        call
+        for producer in runner.maker.producers
+        for call in producer.calls
+        if call.get("stream") != -1
+    ]
     wanted = [{key: runner.maker.value(item) for key, item in call.items()} for call in expected]
     if any("max_version" in call for call in wanted):
         assert [set(call) for call in calls] == [set(call) for call in wanted]
@@ -188,5 +202,6 @@ def test_elsewhere(vector_id):
 
 def test_all_vectors_are_accounted_for():
     assert len(VECTORS) == 239
-    assert {vector_id for vector_id, vector in VECTORS.items()
-            if "python" not in vector["applies_to"]} == set(ELSEWHERE)
+    assert {
+        vector_id for vector_id, vector in VECTORS.items() if "python" not in vector["applies_to"]
+    } == set(ELSEWHERE)

@@ -7,41 +7,169 @@ import pathlib
 import re
 import sys
 
-COUNTS = {"A": 15, "B": 24, "C": 27, "D": 21, "E": 14, "F": 12, "G": 30, "H": 11, "I": 11,
-          "J": 12, "K": 13, "L": 15, "M": 24, "Q": 10}
+COUNTS = {
+    "A": 15,
+    "B": 24,
+    "C": 27,
+    "D": 21,
+    "E": 14,
+    "F": 12,
+    "G": 30,
+    "H": 11,
+    "I": 11,
+    "J": 12,
+    "K": 13,
+    "L": 15,
+    "M": 24,
+    "Q": 10,
+}
 VECTOR_KEYS = {"id", "title", "rules", "level", "applies_to", "note", "cases"}
-CASE_KEYS = {"name", "object", "objects", "export", "dlpack_export", "dlpack_stream", "arrow", "do",
-             "consumer", "policy", "environment", "driver", "producer_work_on", "expect"}
+CASE_KEYS = {
+    "name",
+    "object",
+    "objects",
+    "export",
+    "dlpack_export",
+    "dlpack_stream",
+    "arrow",
+    "do",
+    "consumer",
+    "policy",
+    "environment",
+    "driver",
+    "producer_work_on",
+    "expect",
+}
 OBJECT_KEYS = {"cai", "dlpack", "exchange_api", "dict", "buffer"}
-MARKERS = {"$tuple", "$list", "$int", "$float", "$bytes", "$np.int64", "$np.uint64", "$ptr", "$stream",
-           "$cuda_stream", "$object", "$self_masked", "$mapping", "$dict_subclass", "$method", "$raises",
-           "$returns"}
-STEPS = {"parse", "resolve", "acquire", "acquire_from_dict", "release", "wait_host",
-         "wait_host_then_enqueue", "element_strides", "launch", "raise", "drop_owner", "complete",
-         "next_call", "finalize", "exit", "fork", "export", "parse_export", "dlpack_stream",
-         "dlpack_export", "arrow_export", "arrow_release", "read_environment", "refresh_environment",
-         "prepare_events"}
-STEP_OBJECTS = {"setenv", "acquire", "release", "begin_capture", "capture_elsewhere", "reset_context"}
+MARKERS = {
+    "$tuple",
+    "$list",
+    "$int",
+    "$float",
+    "$bytes",
+    "$np.int64",
+    "$np.uint64",
+    "$ptr",
+    "$stream",
+    "$cuda_stream",
+    "$object",
+    "$self_masked",
+    "$mapping",
+    "$dict_subclass",
+    "$method",
+    "$raises",
+    "$returns",
+}
+STEPS = {
+    "parse",
+    "resolve",
+    "acquire",
+    "acquire_from_dict",
+    "release",
+    "wait_host",
+    "wait_host_then_enqueue",
+    "element_strides",
+    "launch",
+    "raise",
+    "drop_owner",
+    "complete",
+    "next_call",
+    "finalize",
+    "exit",
+    "fork",
+    "export",
+    "parse_export",
+    "dlpack_stream",
+    "dlpack_export",
+    "arrow_export",
+    "arrow_release",
+    "read_environment",
+    "refresh_environment",
+    "prepare_events",
+}
+STEP_OBJECTS = {
+    "setenv",
+    "acquire",
+    "release",
+    "begin_capture",
+    "capture_elsewhere",
+    "reset_context",
+}
 POLICY = {
-    "lenient": {"list", "mapping", "no_version", "byteorder", "bytes_typestr", "none_pointer",
-                "int_readonly", "stream_zero", "stream_object", "null_strides"},
+    "lenient": {
+        "list",
+        "mapping",
+        "no_version",
+        "byteorder",
+        "bytes_typestr",
+        "none_pointer",
+        "int_readonly",
+        "stream_zero",
+        "stream_object",
+        "null_strides",
+    },
     "legacy": {"none", "via_dlpack", "producer_current", "legacy_join", "device"},
     "ptds": {"trust", "legacy_join", "device", "reject"},
     "capture": {"error", "assume_ready", "external_event"},
-    "mask": {"none", "bool", "bits"}, "misaligned": {"flag", "reject"},
-    "readonly": {"enforce", "ignore"}, "sync": {"on", "off"}, "back_edge": {"issue", "skip"},
-    "prefer": {"cai", "dlpack"}, "device": None,
-    **dict.fromkeys(("accept_newer", "accept_non_native", "check_extent", "check_stream_range",
-                     "pageable", "trust_implicit_order", "env_aliases", "capture_safe_producers",
-                     "stream_ignoring_producer"), {True, False})}
-EXPECT_KEYS = {"verdict", "code", "key", "index", "driver_code", "exception", "view", "actions", "dict",
-               "dlpack_calls", "capsules", "getter_calls", "stats", "warned", "message_names",
-               "context_after", "event_contexts", "driver_errors", "driver_calls", "ordering_calls",
-               "unsafe_calls", "capture_survives", "event_shared_with_cache", "covers", "owner",
-               "destroyed_events", "driver_calls_after_main", "round_trip", "stream", "source"}
+    "mask": {"none", "bool", "bits"},
+    "misaligned": {"flag", "reject"},
+    "readonly": {"enforce", "ignore"},
+    "sync": {"on", "off"},
+    "back_edge": {"issue", "skip"},
+    "prefer": {"cai", "dlpack"},
+    "device": None,
+    **dict.fromkeys(
+        (
+            "accept_newer",
+            "accept_non_native",
+            "check_extent",
+            "check_stream_range",
+            "pageable",
+            "trust_implicit_order",
+            "env_aliases",
+            "capture_safe_producers",
+            "stream_ignoring_producer",
+        ),
+        {True, False},
+    ),
+}
+EXPECT_KEYS = {
+    "verdict",
+    "code",
+    "key",
+    "index",
+    "driver_code",
+    "exception",
+    "view",
+    "actions",
+    "dict",
+    "dlpack_calls",
+    "capsules",
+    "getter_calls",
+    "stats",
+    "warned",
+    "message_names",
+    "context_after",
+    "event_contexts",
+    "driver_errors",
+    "driver_calls",
+    "ordering_calls",
+    "unsafe_calls",
+    "capture_survives",
+    "event_shared_with_cache",
+    "covers",
+    "owner",
+    "destroyed_events",
+    "driver_calls_after_main",
+    "round_trip",
+    "stream",
+    "source",
+}
 ACTION = re.compile(
     r"NONE|ELIDE|COPY|DLPACK_REFUSED|(?:WAIT|BACK|EXTERNAL)\((?P<x>\S+)->(?P<y>\S+)\)"
-    r"|(?:HOST|DLPACK|RECORD)\((?P<z>\S+)\)|WAIT_EVENT\((?P<e>\w+)->(?P<w>\S+)\)|HOST_EVENT\((?P<h>\w+)\)")
+    r"|(?:HOST|DLPACK|RECORD)\((?P<z>\S+)\)"
+    r"|WAIT_EVENT\((?P<e>\w+)->(?P<w>\S+)\)|HOST_EVENT\((?P<h>\w+)\)"
+)
 
 
 class checker:
@@ -121,7 +249,9 @@ class checker:
         verdict = expect.get("verdict")
         if verdict not in ("accept", "error", "raise"):
             self.say(f"unknown verdict {verdict!r}")
-        if (verdict == "error") != ("code" in expect) or (verdict == "raise") != ("exception" in expect):
+        if (verdict == "error") != ("code" in expect) or (verdict == "raise") != (
+            "exception" in expect
+        ):
             self.say("an error has a code, a raise an exception")
         for action in expect.get("actions", []):
             match = ACTION.fullmatch(action)
@@ -134,7 +264,9 @@ class checker:
 
     def case(self, case):
         self.known(case, CASE_KEYS, "key of case")
-        requests = {"object", "objects", "export", "dlpack_export", "dlpack_stream", "arrow"} & set(case)
+        requests = {"object", "objects", "export", "dlpack_export", "dlpack_stream", "arrow"} & set(
+            case
+        )
         if len(requests) != 1:
             self.say(f"a case has exactly one input, not {sorted(requests)}")
         for spec in [case["object"]] if "object" in case else case.get("objects", []):
@@ -155,7 +287,11 @@ class checker:
         for rule in vector["rules"]:
             if not re.fullmatch(r"R([1-9]|[12]\d|30)", rule):
                 self.say(f"unknown rule {rule!r}")
-        if vector["level"] not in ("N", "D", "P") or not vector["applies_to"] or not vector["cases"]:
+        if (
+            vector["level"] not in ("N", "D", "P")
+            or not vector["applies_to"]
+            or not vector["cases"]
+        ):
             self.say("level, applies_to or cases is wrong")
         self.known(vector["applies_to"], ("python", "c", "cpp"), "surface")
         for case in vector["cases"]:
