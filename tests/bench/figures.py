@@ -123,9 +123,9 @@ def measure(calls, startup, shim, tool, out, rounds=3, seconds=0.2, extra=None):
         record.unlink()
     if startup is not None:
         starts = json.loads(run([startup, shim, tool, "200"], environment("plain", shim, out, {})))
-        for name, value in (("startup_ms", starts["preload"] - starts["plain"]),
-                            ("run_ms", starts["run"] - starts["plain"])):
-            made[name] = (value, starts["rounds"], value, value)
+        for name, kind in (("startup_ms", "preload"), ("run_ms", "run")):
+            low, value, high = (a - b for a, b in zip(starts[kind], starts["plain"]))
+            made[name] = (value, starts["rounds"], min(low, value), max(high, value))
     return made, notes
 
 
