@@ -5,6 +5,7 @@
 #   scripts/fuzz.sh [SECONDS]     60 by default; a crash leaves its input in build-fuzz/
 . "$(dirname "$0")/setup.sh"
 need_cuda_headers
+need_python_tools
 seconds=${1:-60}
 command -v clang++ >/dev/null || fail "clang++ is not installed"
 configure build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \

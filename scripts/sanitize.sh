@@ -8,6 +8,7 @@
 # programs in the plain build.
 . "$(dirname "$0")/setup.sh"
 need_cuda_headers
+need_python_tools
 case ${1:-} in
   address,undefined)
     folder=build-asan

@@ -50,7 +50,7 @@ ctest_in() {
     "$@" </dev/null
 }
 
-build_and_test() {
+build_all() {
   configure build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOSTWAIT_BUILD_BENCHMARKS=ON \
     -DHOSTWAIT_WERROR="$all" -DPython3_EXECUTABLE="$venv/bin/python" &&
     ninja -C build -j "$jobs"
@@ -61,7 +61,7 @@ run_tests() {
   ctest_in build "$@" 2>&1 | tee build/ctest.log
 }
 
-step "build" build_and_test
+step "build" build_all
 if [ ${#failures[@]} -gt 0 ]; then exit 1; fi
 if [ -n "$only" ]; then
   run_tests -R "$only"
