@@ -203,7 +203,7 @@ void set_coverage(std::uint32_t routes, bool blind, const char* why,
   std::size_t size =
       why_bytes < sizeof header->why_blind ? why_bytes : sizeof header->why_blind - 1;
   if (why == nullptr) size = 0;
-  std::memcpy(header->why_blind, why, size);
+  if (size != 0) std::memcpy(header->why_blind, why, size);
   std::memset(header->why_blind + size, 0, sizeof header->why_blind - size);
   if (blind) mark(HOSTWAIT_RECORD_BLIND);
 }

@@ -185,7 +185,7 @@ bool pair(std::uint32_t thread, std::uint32_t site, tally& out) noexcept {
     std::uint32_t room = writer->owned_room == 0 ? 16 : writer->owned_room * 2;
     auto* more = static_cast<std::uint32_t*>(allocate(room * sizeof(std::uint32_t)));
     if (more == nullptr) return false;
-    std::memcpy(more, writer->owned, writer->owned_count * sizeof(std::uint32_t));
+    for (std::uint32_t i = 0; i < writer->owned_count; ++i) more[i] = writer->owned[i];
     writer->owned = more;
     writer->owned_room = room;
   }

@@ -20,15 +20,9 @@ namespace hostwait::test {
 class record_reader {
  public:
   explicit record_reader(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    bytes_.resize(std::filesystem::file_size(path));
-    file.read(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
-    bytes_.resize(static_cast<std::size_t>(file.gcount()));
-    if (bytes_.size() < sizeof header) throw std::runtime_error("too short: " + path.string());
-    std::memcpy(&header, bytes_.data(), sizeof header);
-    if (std::memcmp(header.magic, HOSTWAIT_RECORD_MAGIC, 8) != 0)
-      throw std::runtime_error("no magic: " + path.string());
-    if (header.extent_count > HOSTWAIT_RECORD_MAX_EXTENTS) throw std::runtime_error("extents");
+    // A live file may grow between its size and its header.
+    for (int attempt = 0; !read(path) && attempt < 100; ++attempt) {
+    }
   }
 
   template <class Entry>
@@ -37,9 +31,7 @@ class record_reader {
     for (std::uint32_t i = 0; i < header.extent_count; ++i) {
       const hostwait_record_extent& e = header.extents[i];
       if (e.id != id) continue;
-      if (e.offset % 64 != 0 || e.count > e.capacity ||
-          e.offset + std::uint64_t{e.capacity} * e.entry_size > bytes_.size())
-        throw std::runtime_error("extent outside the file");
+      if (!inside(e)) throw std::runtime_error("extent outside the file");
       for (std::uint32_t n = 0; n < e.count; ++n) {
         Entry entry{};
         std::memcpy(&entry, bytes_.data() + e.offset + std::uint64_t{n} * e.entry_size,
@@ -96,6 +88,25 @@ class record_reader {
   hostwait_record_header header;
 
  private:
+  bool read(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    bytes_.resize(std::filesystem::file_size(path));
+    file.read(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
+    bytes_.resize(static_cast<std::size_t>(file.gcount()));
+    if (bytes_.size() < sizeof header) throw std::runtime_error("too short: " + path.string());
+    std::memcpy(&header, bytes_.data(), sizeof header);
+    if (std::memcmp(header.magic, HOSTWAIT_RECORD_MAGIC, 8) != 0)
+      throw std::runtime_error("no magic: " + path.string());
+    if (header.extent_count > HOSTWAIT_RECORD_MAX_EXTENTS) throw std::runtime_error("extents");
+    for (std::uint32_t i = 0; i < header.extent_count; ++i)
+      if (!inside(header.extents[i])) return false;
+    return true;
+  }
+  bool inside(const hostwait_record_extent& e) const {
+    return e.offset % 64 == 0 && e.count <= e.capacity &&
+           e.offset + std::uint64_t{e.capacity} * e.entry_size <= bytes_.size();
+  }
+
   std::vector<char> bytes_;
 };
 

@@ -3,12 +3,14 @@
 // One record per process: children of fork and of a raw clone, processes that are killed.
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
 #include <atomic>
 #include <thread>
 
+#include "record_memory.hpp"
 #include "record_support.hpp"
 
 using namespace hostwait;
@@ -28,13 +30,17 @@ pid_t raw_clone() {
 }
 
 // Parent: 5 calls, a child by `make_child` with 3 calls, 2 more. Two records, nothing mixed.
-void two_records(pid_t (*make_child)()) {
+void two_records(pid_t (*make_child)(), bool kernel_wipes = true) {
   folder out;
   int pipe_ends[2];
   REQUIRE(pipe(pipe_ends) == 0);
   pid_t parent = 0;
   int status = in_child(
       [&] {
+        if (!kernel_wipes) {  // as before Linux 4.14
+          if (madvise(record::page(), 4096, MADV_KEEPONFORK) != 0) return 7;
+          record::page_owner_.store(getpid());
+        }
         if (!open_in(out.path)) return 1;
         calls(stack_of_parent, 2, 5);
         pid_t child = make_child();
@@ -81,6 +87,11 @@ TEST_CASE("a forked child has a record of its own", "[record]") {
 
 TEST_CASE("a child of a raw clone has a record of its own", "[record]") {
   two_records(raw_clone);
+}
+
+TEST_CASE("the same where the kernel cannot wipe a page at fork", "[record]") {
+  two_records(fork, false);
+  two_records(raw_clone, false);
 }
 
 TEST_CASE("a child that makes no call leaves no file", "[record]") {
