@@ -105,7 +105,7 @@ Async in name, but the host waits for the copy's stream:
 
 Waiting by name: every copy with a host end waits for the null stream, whatever the memory; device
 to device does
-not wait. Arrays are unmeasured. In a capture nothing waits: the copy becomes a node of the graph.
+not wait, arrays count as device memory (documented). Memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` makes these wait, too. In a capture nothing waits: the copy becomes a node of the graph.
 
 ## Where names, lists and hardware differ
 

@@ -77,6 +77,11 @@ bool host_side(place p) {
   return p == place::pageable || p == place::pinned || p == place::managed;
 }
 
+// Copies between these do not stop the host, unless the memory is marked.
+bool on_device(place p) {
+  return p == place::device || p == place::array;
+}
+
 // A device pointer by signature that is none: managed, or pinned memory through its mapping.
 bool disguised(const operand& end, place p) {
   return end.as == declared::device && p != place::device;
@@ -119,21 +124,26 @@ ruling query(const hostwait::query& q) {
   return r;
 }
 
+// Documented: work without Async in its name waits on memory with SYNC_MEMOPS, device memory too.
+ruling device_only(const hostwait::query& q) {
+  return q.now.sync_memops && !q.facts.has_stream ? breaks_captures(own_stream(q.facts))
+                                                  : nothing();
+}
+
+// Arrays count as device memory; those rulings are documented, not measured.
 ruling copy_sync(const hostwait::query& q) {
   const operand &from = q.facts.source, &to = q.facts.destination;
-  if (is_array(from) || is_array(to)) return never_measured();
   if (is_host(from) || is_host(to)) return breaks_captures(own_stream(q.facts));
   const place a = place_of(from, q.source), b = place_of(to, q.destination);
   if (a == place::unknown || b == place::unknown) return never_measured();
   if (disguised(from, a) || disguised(to, b)) return never_measured();
   if (host_side(a) || host_side(b)) return breaks_captures(own_stream(q.facts));
-  return nothing();
+  return device_only(q);
 }
 
 ruling copy_async(const hostwait::query& q) {
   const operand &from = q.facts.source, &to = q.facts.destination;
   if (q.now.capture_on_stream) return nothing();
-  if (is_array(from) || is_array(to)) return never_measured();
   if (is_host(from) && is_host(to)) return own_stream(q.facts);
   const place a = place_of(from, q.source), b = place_of(to, q.destination);
   if (a == place::unknown || b == place::unknown) return never_measured();
@@ -142,11 +152,11 @@ ruling copy_async(const hostwait::query& q) {
   if (a == place::managed || b == place::managed) return measured(own_stream(q.facts));
   if (b == place::pageable) return own_stream(q.facts);
   if (a == place::pageable) {
-    if (q.facts.bytes <= inline_limit && !q.facts.two_dimensional &&
-        q.now.queued_since_idle < queue_surely_has_room)
+    const bool flat = !q.facts.two_dimensional && b == place::device;
+    if (flat && q.facts.bytes <= inline_limit && q.now.queued_since_idle < queue_surely_has_room)
       return measured(nothing());
     if (q.facts.bytes <= staging_limit) return depends_on(HOSTWAIT_REASON_STAGING_LIMIT);
-    return q.facts.two_dimensional ? never_measured() : measured(own_stream(q.facts));
+    return flat ? measured(own_stream(q.facts)) : never_measured();
   }
   return nothing();
 }
@@ -156,11 +166,7 @@ ruling copy_device(const hostwait::query& q) {
   if (q.now.capture_on_stream) return nothing();
   const place a = place_of(q.facts.source, q.source);
   const place b = place_of(q.facts.destination, q.destination);
-  return a == place::device && b == place::device ? nothing() : never_measured();
-}
-
-ruling copy_array(const hostwait::query& q) {
-  return q.now.capture_on_stream ? nothing() : never_measured();
+  return on_device(a) && on_device(b) ? device_only(q) : never_measured();
 }
 
 ruling copy_peer(const hostwait::query& q) {
@@ -177,7 +183,7 @@ ruling copy_batch(const hostwait::query& q) {
 ruling memset_sync(const hostwait::query& q) {
   switch (place_of(q.facts.destination, q.destination)) {
     case place::device:
-      return nothing();
+      return device_only(q);
     case place::pinned:
     case place::managed:
       return breaks_captures(own_stream(q.facts));
@@ -279,16 +285,17 @@ hostwait_verdict verdict_of_own_stream(const call_facts& facts) noexcept {
 }
 
 pointer_needs needs_of(rule_id rule, const call_facts& facts) noexcept {
-  const bool array = is_array(facts.source) || is_array(facts.destination);
-  const bool from = facts.source.address, to = facts.destination.address;
+  // An array is known by its signature.
+  const bool from = facts.source.address && !is_array(facts.source);
+  const bool to = facts.destination.address && !is_array(facts.destination);
   switch (rule) {
     case rule_id::copy_sync:  // a host end by signature decides alone
-      if (array || is_host(facts.source) || is_host(facts.destination)) return {};
+      if (is_host(facts.source) || is_host(facts.destination)) return {};
       return {from, to};
     case rule_id::copy_device:
       return {from, to};
     case rule_id::copy_async:
-      if (array || (is_host(facts.source) && is_host(facts.destination))) return {};
+      if (is_host(facts.source) && is_host(facts.destination)) return {};
       return {from, to};
     case rule_id::memset_sync:
     case rule_id::free:

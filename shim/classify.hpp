@@ -29,6 +29,7 @@ struct surroundings {
   bool capture_open = false;       // some capture is open in the process
   bool launch_blocking = false;    // CUDA_LAUNCH_BLOCKING=1
   bool new_function = false;       // the kernel is known not to have been launched before
+  bool sync_memops = false;        // an end has CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   int driver_version = 0;          // cuDriverGetVersion, 0 = unknown
   int compute_capability = 0;      // 10 * major + minor of the call's device, 0 = unknown
   // Calls enqueued by this process since it last knew its device to be idle: an upper bound of

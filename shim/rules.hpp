@@ -20,20 +20,20 @@
   HW_RULE(stream, "its stream", "", "documented")                                                 \
   HW_RULE(event, "the work before the event", "the event was never recorded", "documented")       \
   HW_RULE(query, "nothing", "always; in a capture it can invalidate the capture", "documented")   \
-  HW_RULE(copy_sync, "the null stream", "both ends are device memory; arrays are unmeasured",     \
-          "documented and measured")                                                              \
+  HW_RULE(copy_sync, "the null stream",                                                           \
+          "both ends are device memory or arrays, without SYNC_MEMOPS", "documented and measured")\
   HW_RULE(copy_async, "its stream: pageable destination, host to host, managed host end, "        \
           "pageable source over 2 MiB; up to 2 MiB it depends on the room left for staging",      \
-          "pinned or device memory at both ends; a capturing stream", "documented and measured")  \
-  HW_RULE(copy_device, "nothing",                                                                 \
+          "pinned memory, device memory or an array at both ends; a capturing stream",            \
+          "documented and measured")                                                              \
+  HW_RULE(copy_device, "nothing; the null stream with SYNC_MEMOPS, where it waits by name",       \
           "always; managed or pinned memory behind a device pointer is unmeasured",               \
           "documented and measured")                                                              \
-  HW_RULE(copy_array, "unknown", "a capturing stream", "unmeasured")                              \
   HW_RULE(copy_peer, "nothing, within one context", "always; between two contexts unmeasured",    \
           "measured")                                                                             \
   HW_RULE(copy_batch, "unknown", "a capturing stream", "unmeasured")                              \
-  HW_RULE(memset_sync, "the null stream: pinned and managed memory", "device memory",             \
-          "documented and measured")                                                              \
+  HW_RULE(memset_sync, "the null stream: pinned and managed memory, memory with SYNC_MEMOPS",     \
+          "device memory", "documented and measured")                                             \
   HW_RULE(free, "every stream of the context", "a null pointer; memory of a pool", "measured")    \
   HW_RULE(release, "every stream of the context", "a null pointer", "measured")                   \
   HW_RULE(alloc, "nothing", "always, but for first-use set-up", "measured")                       \
@@ -46,7 +46,8 @@
   HW_RULE(measured_none, "nothing", "always", "measured")                                         \
   HW_RULE(enqueue, "its stream, when the queue is full (1,024 entries; fewer with inline copies)",\
           "room is left; a capturing stream", "measured")                                         \
-  HW_RULE(launch, "as enqueue; its stream always under CUDA_LAUNCH_BLOCKING",                     \
+  HW_RULE(launch, "as enqueue; its stream always under CUDA_LAUNCH_BLOCKING; every stream at the "\
+          "first launch of a kernel that needs more local memory",                                \
           "room is left; a capturing stream", "measured")                                         \
   HW_RULE(unmeasured, "unknown", "", "unmeasured")                                                \
   HW_RULE(state, "nothing", "always", "documented")

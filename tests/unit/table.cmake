@@ -5,8 +5,11 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(hostwait_measured_table ${PROJECT_SOURCE_DIR}/tests/sim/data/blocking-h200-cuda13.0-driver580.csv)
 
 hostwait_add_catch_test(NAME table.rules SOURCES table_test.cpp LIBRARIES hostwait_shim_core)
+hostwait_add_catch_test(NAME table.profile SOURCES table_profile_test.cpp LIBRARIES
+                        hostwait_shim_core)
 
 add_library(hostwait_table_experiments STATIC table_experiments.cpp)
+target_include_directories(hostwait_table_experiments PUBLIC ${PROJECT_SOURCE_DIR}/tools)
 target_link_libraries(hostwait_table_experiments PUBLIC hostwait_shim_core
                                                  PRIVATE hostwait_warnings)
 

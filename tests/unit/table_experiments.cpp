@@ -288,37 +288,25 @@ const std::map<std::string, builder>& table() {
   return labels;
 }
 
-bool in_legacy_scope(std::uint64_t busy) {
-  return busy != nonblocking;
-}
-
-// Whether work on `busy` holds up what is queued on `own`; streams that block wait for the legacy
-// one, and where `own` is the legacy one, `whole_scope` says that all of those count.
-bool in_scope(std::uint64_t busy, std::uint64_t own, bool whole_scope) {
-  if (own == legacy && whole_scope) return in_legacy_scope(busy);
-  return own == busy || (busy == legacy && (own == blocking || own == per_thread));
-}
-
-prediction predict_one(const judgement& j, const step& s, std::uint64_t busy) {
-  const std::uint64_t own = s.facts.has_stream ? s.facts.stream : legacy;
-  switch (j.verdict) {
-    case HOSTWAIT_VERDICT_NONE:
-      return prediction::free;
-    case HOSTWAIT_VERDICT_CONTEXT:
-      return prediction::blocked;
-    case HOSTWAIT_VERDICT_LEGACY:
-      return in_legacy_scope(busy) ? prediction::blocked : prediction::free;
-    case HOSTWAIT_VERDICT_STREAM: {
-      const std::uint64_t waited_for =
-          rows[s.row].kind == HOSTWAIT_KIND_EVENT_SYNC ? s.event_stream : s.facts.stream;
-      return in_scope(busy, waited_for, false) ? prediction::blocked : prediction::free;
-    }
+probe::stream_kind kind_of(std::uint64_t handle) {
+  switch (handle) {
+    case legacy:
+      return probe::stream_kind::legacy;
+    case per_thread:
+      return probe::stream_kind::per_thread;
+    case blocking:
+      return probe::stream_kind::blocking;
+    case nonblocking:
+      return probe::stream_kind::nonblocking;
     default:
-      break;
+      return probe::stream_kind::other_nonblocking;
   }
-  const bool own_stream_only =
-      j.reason == HOSTWAIT_REASON_STAGING_LIMIT || j.reason == HOSTWAIT_REASON_QUEUE_DEPTH;
-  return own_stream_only && !in_scope(busy, own, true) ? prediction::free : prediction::depends;
+}
+
+// Calls without a stream run on the null stream, which was the legacy one.
+probe::stream_kind own_of(const step& s) {
+  if (rows[s.row].kind == HOSTWAIT_KIND_EVENT_SYNC) return kind_of(s.event_stream);
+  return kind_of(s.facts.has_stream ? s.facts.stream : legacy);
 }
 
 // The trial queued one kernel and at most one event on an idle device before each call.
@@ -377,7 +365,7 @@ prediction predict(const experiment& e, const std::vector<step>& steps, const ju
     };
     const judgement j = judge_call(s.row, s.facts, ask(needs.source, s.facts.source),
                                    ask(needs.destination, s.facts.destination), as_measured());
-    const prediction p = predict_one(j, s, handle_of(e.busy));
+    const prediction p = probe::predict(j, own_of(s), kind_of(handle_of(e.busy)));
     if (p == prediction::blocked) return p;
     if (p == prediction::depends) all = p;
   }

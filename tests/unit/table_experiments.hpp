@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "classify.hpp"
+#include "probe/predict.hpp"
 
 namespace hostwait::experiments {
 
@@ -40,7 +41,7 @@ hostwait_memory memory_at(const void* address);
 using judge = std::function<judgement(row_id, const call_facts&, hostwait_memory source,
                                       hostwait_memory destination, const surroundings&)>;
 
-enum class prediction { free, blocked, depends };
+using probe::prediction;
 
 // What the verdicts say about the host in this experiment. Memory kinds are handed over only
 // where needs_of() asks for them.

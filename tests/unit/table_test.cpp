@@ -174,7 +174,9 @@ TEST_CASE("memory kinds are asked for only where the verdict needs them") {
   CHECK(asks(row_cuMemFree_v2, roles::free_device::of(0)).empty());
   CHECK(asks(row_cuMemFreeHost, roles::free_host::of(&local)).empty());
   CUarray array = reinterpret_cast<CUarray>(0x20);
-  CHECK(asks(row_cuMemcpyHtoAAsync_v2, roles::htoa::of(array, 0, &local, 4, stream(1))).empty());
+  CHECK(asks(row_cuMemcpyHtoAAsync_v2, roles::htoa::of(array, 0, &local, 4, stream(1))) == "s");
+  CHECK(asks(row_cuMemcpyHtoA_v2, roles::htoa::of(array, 0, &local, 4)).empty());
+  CHECK(asks(row_cuMemcpyAtoA_v2, roles::atoa::of(array, 0, array, 0, 4)).empty());
 }
 
 TEST_CASE("pageable uploads wait above 2 MiB and depend on staging room up to it") {
@@ -206,7 +208,8 @@ TEST_CASE("unified copies get their direction from the memory kinds") {
 TEST_CASE("what nobody measured says so") {
   CUarray array = reinterpret_cast<CUarray>(0x20);
   for (const judgement& j :
-       {judge(row_cuMemcpyHtoA_v2, roles::htoa::of(array, 0, &local, 4), unknown, unknown),
+       {judge(row_cuMemcpyHtoAAsync_v2, roles::htoa::of(array, 0, &local, 4 << 20, stream(3)),
+              HOSTWAIT_MEMORY_PAGEABLE, unknown),
         judge(row_cuMemcpyDtoDAsync_v2, roles::dtod::of(1, 2, 4, stream(3)),
               HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_DEVICE),
         judge(row_cuMemcpyPeer, roles::peer::of(1, reinterpret_cast<CUcontext>(8), 2, nullptr, 4),
@@ -285,6 +288,75 @@ TEST_CASE("enqueue calls depend on the queue unless few are known to be in it") 
         HOSTWAIT_VERDICT_STREAM);
   CHECK(judge(row_cuEventRecord, launch, unknown, unknown, now).verdict ==
         HOSTWAIT_VERDICT_DEPENDS);
+}
+
+TEST_CASE("arrays count as device memory") {
+  CUarray array = reinterpret_cast<CUarray>(0x20);
+  const auto verdict = [](row_id row, const call_facts& facts, hostwait_memory source = unknown,
+                          hostwait_memory destination = unknown) {
+    return judge(row, facts, source, destination).verdict;
+  };
+  CHECK(verdict(row_cuMemcpyHtoA_v2, roles::htoa::of(array, 0, &local, 4)) ==
+        HOSTWAIT_VERDICT_LEGACY);
+  CHECK(verdict(row_cuMemcpyHtoA_v2_ptds, roles::htoa::of(array, 0, &local, 4)) ==
+        HOSTWAIT_VERDICT_STREAM);
+  CHECK(verdict(row_cuMemcpyAtoA_v2, roles::atoa::of(array, 0, array, 0, 4)) ==
+        HOSTWAIT_VERDICT_NONE);
+  CHECK(verdict(row_cuMemcpyAtoHAsync_v2, roles::atoh::of(&local, array, 0, 4, stream(3)), unknown,
+                HOSTWAIT_MEMORY_PAGEABLE) == HOSTWAIT_VERDICT_STREAM);
+  CHECK(verdict(row_cuMemcpyAtoHAsync_v2, roles::atoh::of(&local, array, 0, 4, stream(3)), unknown,
+                HOSTWAIT_MEMORY_PINNED) == HOSTWAIT_VERDICT_NONE);
+}
+
+TEST_CASE("calls without Async in their names wait on memory with SYNC_MEMOPS") {
+  surroundings marked;
+  marked.sync_memops = true;
+  const auto device = HOSTWAIT_MEMORY_DEVICE;
+  const auto copy = roles::dtod::of(1, 2, 4);
+  CHECK(judge(row_cuMemcpyDtoD_v2, copy, device, device, marked).verdict ==
+        HOSTWAIT_VERDICT_LEGACY);
+  CHECK(judge(row_cuMemcpyDtoD_v2, copy, device, device).verdict == HOSTWAIT_VERDICT_NONE);
+  CHECK(judge(row_cuMemcpy, roles::unified::of(1, 2, 4), device, device, marked).verdict ==
+        HOSTWAIT_VERDICT_LEGACY);
+  CHECK(judge(row_cuMemsetD8_v2_ptds, roles::memset::of(1, '\0', 4), unknown, device, marked)
+            .verdict == HOSTWAIT_VERDICT_STREAM);
+  CHECK(judge(row_cuMemcpyDtoDAsync_v2, roles::dtod::of(1, 2, 4, stream(3)), device, device, marked)
+            .verdict == HOSTWAIT_VERDICT_NONE);
+}
+
+TEST_CASE("a reset waits for every stream") {
+  for (row_id row : {row_cuDevicePrimaryCtxReset, row_cuDevicePrimaryCtxReset_v2}) {
+    CHECK(judge(row, {}, unknown, unknown).verdict == HOSTWAIT_VERDICT_CONTEXT);
+    surroundings older;
+    older.driver_version = 12080;
+    CHECK(judge(row, {}, unknown, unknown, older).verdict == HOSTWAIT_VERDICT_UNMEASURED);
+  }
+}
+
+TEST_CASE("small pageable uploads do not wait while the queue is known to be shallow") {
+  surroundings now;
+  now.queued_since_idle = 61;
+  const auto upload = [&](std::uint64_t bytes) {
+    return judge(row_cuMemcpyHtoDAsync_v2, roles::htod::of(1, &local, bytes, stream(3)),
+                 HOSTWAIT_MEMORY_PAGEABLE, HOSTWAIT_MEMORY_DEVICE, now)
+        .verdict;
+  };
+  CHECK(upload(65536) == HOSTWAIT_VERDICT_NONE);
+  CHECK(upload(65537) == HOSTWAIT_VERDICT_DEPENDS);
+  now.queued_since_idle = 62;
+  CHECK(upload(4) == HOSTWAIT_VERDICT_DEPENDS);
+}
+
+TEST_CASE("the first launch of a kernel depends on what it must load") {
+  surroundings now;
+  now.queued_since_idle = 1;
+  now.new_function = true;
+  const auto launch = roles::stream_first::of(stream(3));
+  const auto first = judge(row_cuLaunchKernel, launch, unknown, unknown, now);
+  CHECK((first.verdict == HOSTWAIT_VERDICT_DEPENDS && first.reason == HOSTWAIT_REASON_LAZY_LOAD));
+  CHECK(judge(row_cuEventRecord, launch, unknown, unknown, now).verdict == HOSTWAIT_VERDICT_NONE);
+  now.capture_on_stream = true;
+  CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict == HOSTWAIT_VERDICT_NONE);
 }
 
 TEST_CASE("own cost: 20 us and 2 GB/s for copies and memsets, floors for frees") {

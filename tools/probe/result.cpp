@@ -115,6 +115,7 @@ json of(const result& r) {
     out["around"] = {{"capture_on_stream", r.around.capture_on_stream},
                      {"launch_blocking", r.around.launch_blocking},
                      {"new_function", r.around.new_function},
+                     {"sync_memops", r.around.sync_memops},
                      {"queued", r.around.queued_since_idle}};
   }
   return out;
@@ -153,6 +154,7 @@ result result_of(const json& from) {
     get(from.at("around"), "capture_on_stream", r.around.capture_on_stream);
     get(from.at("around"), "launch_blocking", r.around.launch_blocking);
     get(from.at("around"), "new_function", r.around.new_function);
+    get(from.at("around"), "sync_memops", r.around.sync_memops);
     get(from.at("around"), "queued", r.around.queued_since_idle);
   }
   return r;

@@ -203,18 +203,20 @@ bool stage::drain() {
 }
 
 // As the shim's memory_kind() in entry.cpp.
-hostwait_memory stage::memory_kind(const operand& end) const {
+hostwait_memory stage::memory_kind(const operand& end, bool& sync_memops) const {
   if (end.as == declared::array) return HOSTWAIT_MEMORY_ARRAY;
   if (end.address == nullptr || end.as == declared::nothing) return HOSTWAIT_MEMORY_UNKNOWN;
   if (d.cuPointerGetAttributes == nullptr) return HOSTWAIT_MEMORY_UNKNOWN;
-  unsigned type = 0, managed = 0;
+  unsigned type = 0, managed = 0, sync = 0;
   CUmemoryPool pool = nullptr;
   CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                 CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
-  void* values[] = {&type, &managed, &pool};
-  if (d.cuPointerGetAttributes(3, names, values, reinterpret_cast<CUdeviceptr>(end.address)) !=
+                                 CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                                 CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+  void* values[] = {&type, &managed, &pool, &sync};
+  if (d.cuPointerGetAttributes(4, names, values, reinterpret_cast<CUdeviceptr>(end.address)) !=
       CUDA_SUCCESS)
     return HOSTWAIT_MEMORY_UNKNOWN;
+  sync_memops = sync_memops || (sync & 0xff) != 0;
   if ((managed & 0xff) != 0) return HOSTWAIT_MEMORY_MANAGED;
   switch (type) {
     case 0:
@@ -274,8 +276,8 @@ void stage::begin(row_id row, const call_facts& facts) {
   out.around.launch_blocking = blocking_launches != nullptr && blocking_launches[0] == '1';
   if (rows[row].kind != HOSTWAIT_KIND_EVENT_SYNC) out.own = kind_of_stream(facts);
   // For the tables both ends; the rules get what the shim would ask for.
-  out.source = memory_kind(facts.source);
-  out.destination = memory_kind(facts.destination);
+  out.source = memory_kind(facts.source, out.around.sync_memops);
+  out.destination = memory_kind(facts.destination, out.around.sync_memops);
   const pointer_needs needs = needs_of(row, facts);
   out.verdict = classify(row, facts, needs.source ? out.source : HOSTWAIT_MEMORY_UNKNOWN,
                          needs.destination ? out.destination : HOSTWAIT_MEMORY_UNKNOWN, out.around);
@@ -312,9 +314,11 @@ bool stage::play(const experiment& e, stream_kind busy, std::uint64_t spin_ns, r
       false;
   returned_ = CUDA_SUCCESS;
   if (!drain()) return false;
+  bool begun = false;
   try {
     if (e.devices > static_cast<unsigned>(devices))
       throw unsupported{"needs " + std::to_string(e.devices) + " devices"};
+    begun = true;
     run_call(e, busy, spin_ns);
   } catch (const unsupported& missing) {
     out.what = outcome::unsupported;
@@ -322,7 +326,7 @@ bool stage::play(const experiment& e, stream_kind busy, std::uint64_t spin_ns, r
   }
   bool alive = drain();
   try {
-    if (e.cleanup) e.cleanup(*this);
+    if (e.cleanup && begun) e.cleanup(*this);
   } catch (const unsupported& failed) {
     if (out.note.empty()) out.note = "cleanup: " + failed.why;
   }
@@ -349,7 +353,8 @@ void stage::run_call(const experiment& e, stream_kind busy, std::uint64_t spin_n
   if (returned_ != CUDA_SUCCESS && returned_ != CUDA_ERROR_NOT_READY) {
     if (!e.errors_fit) throw unsupported{d.name_of(returned_)};
   }
-  if (returned_ != CUDA_SUCCESS) out.returned = d.name_of(returned_);
+  if (returned_ != CUDA_SUCCESS && returned_ != CUDA_ERROR_NOT_READY)
+    out.returned = d.name_of(returned_);
   if (busy == stream_kind::none) return;
   // What was left of the kernel when the call began decides, beyond the call's time when idle.
   const std::uint64_t late = start_ns_ - spin_begin_ns_;

@@ -99,6 +99,7 @@ class worker {
     for (const limit& l : stage_->limits) say(to_line(l));
     stage_->limits.clear();
     if (alive) return;
+    if (busy == stream_kind::none) out.idle_ns = out.idle_max_ns = out.ns;
     compare(out);
     if (!e.searches) say(to_line(out));
     ::_exit(3);
