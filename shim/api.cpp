@@ -61,6 +61,20 @@ int api_set_paused(int paused) {
   return 0;
 }
 
+int api_action_of(std::uint32_t kind) {
+  if ((kind & policy::all_bits) != kind || kind == 0 || (kind & (kind - 1)) != 0) {
+    return HOSTWAIT_INVALID;
+  }
+  state::thread_block& t = state::tls;
+  const bool known = t.epoch == state::policy_epoch.load(std::memory_order_acquire);
+  if (!known) state::refresh(t);
+  const unsigned action =
+      policy::action_of(t.effective, static_cast<unsigned>(__builtin_ctz(kind)));
+  // The next catalogued call opens the record first, whose control word may say otherwise.
+  if (!known) t.epoch = 0;
+  return static_cast<int>(action);
+}
+
 constexpr hostwait_api_table table = {
     sizeof(hostwait_api_table),
     HOSTWAIT_VERSION_MAJOR * 10000 + HOSTWAIT_VERSION_MINOR * 100 + HOSTWAIT_VERSION_PATCH,
@@ -71,7 +85,8 @@ constexpr hostwait_api_table table = {
     api_steady,
     api_stats_get,
     api_last_refused,
-    api_set_paused};
+    api_set_paused,
+    api_action_of};
 
 __attribute__((constructor)) void start() {
   const int saved = errno;
