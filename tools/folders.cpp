@@ -121,12 +121,14 @@ std::vector<record_file> records_of_run(const std::vector<std::string>& folders,
   std::vector<record_file> records;
   for (const std::string& folder : folders) {
     for (const std::string& path : records_in(folder)) {
+      // Live folders may hold large records of other runs.
+      if (record_file::peek_run_id(path) != run_id) continue;
       read_error error;
       std::optional<record_file> record = record_file::load(path, error);
-      if (!record) {
-        log_verbose(error.line());
-      } else if (record->run_id() == run_id) {
+      if (record) {
         records.push_back(std::move(*record));
+      } else {
+        log_warning(error.line());
       }
     }
   }

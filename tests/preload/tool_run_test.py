@@ -193,7 +193,7 @@ class Records(tool_support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         (name,) = self.records()
         lines = result.stderr.splitlines()
-        self.assertRegex(lines[0], r"^hostwait: 2 findings in python3 \(\d+\): 402 ms waited of 9.8 s; driver 580.159; routes dlsym, cuGetProcAddress$")
+        self.assertRegex(lines[0], r"^hostwait: 2 findings in python3 \(\d+\): 401 ms waited of 9.8 s; driver 580.159; routes dlsym, cuGetProcAddress$")
         self.assertRegex(lines[2], r"^ cudaMemcpyAsync \+ StreamSynchronize +async_copy +100 ")
         self.assertEqual(lines[-1], f"record ./{name}    next: hostwait report ./{name}")
         again = self.hostwait("report", name)

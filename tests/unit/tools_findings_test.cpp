@@ -173,10 +173,10 @@ TEST_CASE("the runtime call is the runtime's outermost frame") {
     CHECK(inside.frames[0].function == "main");
   }
   SECTION("static runtime of CUDA 13: helpers named by a hash") {
-    const auto inside = cut_top({frame("/home/me/app", "libcudart_static_daedcea17177362c"),
-                                 frame("/home/me/app", "libcudart_static_0123456789abcdef"),
-                                 frame("/home/me/app", "cudaEventSynchronize"),
-                                 frame("/home/me/app", "main")});
+    const auto inside =
+        cut_top({frame("/home/me/app", "libcudart_static_daedcea17177362c"),
+                 frame("/home/me/app", "libcudart_static_0123456789abcdef"),
+                 frame("/home/me/app", "cudaEventSynchronize"), frame("/home/me/app", "main")});
     CHECK(inside.runtime_call == "cudaEventSynchronize");
     REQUIRE(inside.frames.size() == 1);
     CHECK(inside.frames[0].function == "main");
@@ -252,6 +252,22 @@ TEST_CASE("fingerprint 1 names functions, not lines, paths or addresses") {
     other.python[1].file = "/home/me/run.py";
   }
   CHECK(fingerprint_of(other) != fingerprint_of(of));
+}
+
+TEST_CASE("whose frame") {
+  CHECK(owner_of("/home/me/app", "_start", 0) == frame_owner::system);
+  CHECK(owner_of("/lib/x86_64-linux-gnu/libc.so.6", "", 0) == frame_owner::system);
+  CHECK(owner_of("/usr/lib/libcublas.so.13", "", 0) == frame_owner::library);
+  CHECK(owner_of("/opt/x/libcuda.so.580.159", "", 0) == frame_owner::driver);
+  CHECK(owner_of("/x/renamed.so", "", HOSTWAIT_MODULE_DRIVER) == frame_owner::driver);
+  CHECK(owner_of("/x/renamed.so", "", HOSTWAIT_MODULE_OWN) == frame_owner::own);
+  CHECK(owner_of("/v/site-packages/nvidia/cuda_runtime/lib/libcudart.so.12", "", 0) ==
+        frame_owner::runtime);
+  CHECK(owner_of("/usr/bin/python3.11", "main", 0) == frame_owner::interpreter);
+  CHECK(owner_of("/home/me/pythonic", "main", 0) == frame_owner::user);
+  CHECK(owner_of("/home/me/libmine.so", "mine", 0) == frame_owner::user);
+  CHECK(owner_of("/usr/bin/solver", "main", 0) == frame_owner::user);
+  CHECK(owner_of("/home/me/libhostwait_cai.so", "", 0) == frame_owner::user);
 }
 
 TEST_CASE("library frames outside the user's code do not stand for it") {

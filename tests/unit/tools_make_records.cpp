@@ -39,7 +39,8 @@ int corpus(const std::string& folder) {
   split.split_extents(48);
   record_builder blind = hostwait::test::training_run("ff", 3);
   blind.header.flags = HOSTWAIT_RECORD_BLIND | HOSTWAIT_RECORD_FULL;
-  std::snprintf(blind.header.why_blind, sizeof blind.header.why_blind, "dlmopen\nunknown pointer");
+  std::snprintf(blind.header.why_blind, sizeof blind.header.why_blind,
+                "dlmopen\ncuX: 2 look-ups gave an unknown function in y");
   record_builder newer = hostwait::test::training_run("", 4);
   newer.resize_entries(HOSTWAIT_SECTION_SITES, sizeof(hostwait_record_site) + 16);
   newer.resize_entries(HOSTWAIT_SECTION_COUNTERS, 24);

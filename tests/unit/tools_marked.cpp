@@ -31,4 +31,13 @@ std::uintptr_t outer() {
   return address;
 }
 
+std::uintptr_t in_lambda() {
+  const auto inner = [](int n) __attribute__((noinline)) {
+    const std::uintptr_t address = here(n);
+    asm volatile("" ::: "memory");
+    return address;
+  };
+  return inner(1);
+}
+
 }  // namespace marked

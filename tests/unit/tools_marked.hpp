@@ -8,4 +8,5 @@
 namespace marked {
 std::uintptr_t plain();
 std::uintptr_t outer();
+std::uintptr_t in_lambda();
 }  // namespace marked

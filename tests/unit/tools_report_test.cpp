@@ -89,17 +89,22 @@ TEST_CASE("blind, full, config error, unsealed and hanging are said before the t
   builder.header.dropped_sites = 12;
   builder.header.state = HOSTWAIT_RECORD_OPEN;
   builder.header.end_mono_ns = 0;
-  std::strcpy(builder.header.why_blind, "unknown pointer for cuFoo (2)\ndlmopen");
+  std::strcpy(builder.header.why_blind,
+              "cuFoo: 2 look-ups gave an unknown function in libx.so\ndlmopen");
   auto& thread = builder.at<hostwait_record_thread>(HOSTWAIT_SECTION_THREADS, 1);
   thread.in_call = 2;
   thread.in_call_since_ns = 5;
   const std::string text = text_of(builder);
+  const auto document = nlohmann::json::parse(json_report(report_of({builder})));
+  CHECK(document["coverage"]["unmapped"].size() == 1);
+  CHECK(document["coverage"]["why"].size() == 2);
   const std::size_t table = text.find(" call ");
-  for (const char* part :
-       {"blind: some driver calls could not be seen:\n  dlmopen\n  unknown pointer for cuFoo (2)",
-        "12 look-ups fell into \"other\"; raise max_sites", "config error: HOSTWAIT_OPTIONS",
-        "ended without closing its record",
-        "thread 4711 python3 was at the end in cuStreamSynchronize"}) {
+  for (const char* part : {"blind: some driver calls could not be seen:\n  cuFoo: 2 look-ups gave "
+                           "an unknown function in "
+                           "libx.so\n  dlmopen",
+                           "12 look-ups fell into \"other\"; raise max_sites",
+                           "config error: HOSTWAIT_OPTIONS", "ended without closing its record",
+                           "thread 4711 python3 was at the end in cuStreamSynchronize"}) {
     CHECK(text.find(part) < table);
   }
   CHECK(text.find("waited of") == std::string::npos);  // its end is not known

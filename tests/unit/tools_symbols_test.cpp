@@ -58,6 +58,13 @@ TEST_CASE("inlined functions are frames of their own, innermost first") {
   CHECK(frames[1].line == 29);
 }
 
+TEST_CASE("a lambda names the function that it stands in") {
+  const auto symbols = make_dwarf_symbolizer();
+  const auto frames = symbols->resolve(own_path(), own_module(), marked::in_lambda());
+  REQUIRE_FALSE(frames.empty());
+  CHECK(frames[0].function == "marked::in_lambda::{lambda}::operator()");
+}
+
 TEST_CASE("an address without a symbol is module and offset") {
   const auto symbols = make_dwarf_symbolizer();
   const hostwait_record_module module = own_module();

@@ -193,6 +193,19 @@ std::optional<record_file> record_file::load(const std::string& path, read_error
   return result;
 }
 
+std::optional<std::string> record_file::peek_run_id(const std::string& path) {
+  hostwait_record_header header{};
+  const int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+  if (descriptor < 0) return std::nullopt;
+  constexpr std::size_t bytes = offsetof(hostwait_record_header, pid);
+  const bool whole = file_source(descriptor).read(0, &header, bytes);
+  ::close(descriptor);
+  if (!whole || std::memcmp(header.magic, HOSTWAIT_RECORD_MAGIC, sizeof header.magic) != 0)
+    return std::nullopt;
+  return fixed(header.run_id);
+}
+
 std::optional<record_file> record_file::parse(std::span<const std::byte> bytes,
                                               const std::string& name, read_error& error) {
   const memory_source source(bytes);

@@ -37,6 +37,9 @@ class record_file {
   static std::optional<record_file> parse(std::span<const std::byte> bytes, const std::string& name,
                                           read_error& error);
 
+  // The run id alone, without reading the rest; nothing where the file is no record.
+  static std::optional<std::string> peek_run_id(const std::string& path);
+
   const std::string& path() const { return path_; }
   const hostwait_record_header& header() const { return header_; }
   bool has(hostwait_record_flag flag) const { return (header_.flags & flag) != 0; }

@@ -44,7 +44,9 @@ std::string qualified_name(Dwarf_Die die) {
     const char* scope = dwarf_diename(&scopes[i]);
     if (tag == DW_TAG_namespace) {
       result = std::string(scope != nullptr ? scope : "(anonymous namespace)") + "::" + result;
-    } else if ((tag == DW_TAG_class_type || tag == DW_TAG_structure_type) && scope != nullptr) {
+    } else if (tag == DW_TAG_class_type || tag == DW_TAG_structure_type) {
+      result = std::string(scope != nullptr ? scope : "{lambda}") + "::" + result;
+    } else if (tag == DW_TAG_subprogram && scope != nullptr) {
       result = std::string(scope) + "::" + result;
     }
   }

@@ -88,7 +88,7 @@ frame_owner owner_of(const std::string& module, const std::string& function, std
     return frame_owner::driver;
   }
   if (base.starts_with("libcudart")) return frame_owner::runtime;
-  if (is_system(base)) return frame_owner::system;
+  if (is_system(base) || function == "_start") return frame_owner::system;
   if (is_runtime_function(function)) return frame_owner::runtime;
   if (is_interpreter(base)) return frame_owner::interpreter;
   const bool shared_object = base.find(".so") != std::string::npos;
