@@ -264,23 +264,29 @@ def test_failed_back_edge_in_a_destructor_is_reported(driver, monkeypatch):
 
 
 def test_host_wait_gives_the_gil_away(driver):
-    """Another Python thread ends the wait; with the GIL held nobody could."""
-    started, done = threading.Event(), threading.Event()
-
-    def wait(_event):
-        started.set()
-        return 0 if done.wait(10) else 999
-
-    driver.do_event_synchronize = wait
-    driver._callbacks["event_synchronize"] = abi.DRIVER_TYPES["event_synchronize"](
-        driver._wrap("event_synchronize")
-    )
-    driver.table = abi.driver(**driver._callbacks)
+    """The wait is a C function that sleeps, so that only the glue can have given the GIL away."""
+    sleep = ctypes.CDLL(None).usleep
+    driver.next_event = 300000 - 16  # the handle is usleep's argument: 0.3 s
+    kind = abi.DRIVER_TYPES["event_synchronize"]
+    driver.table.event_synchronize = kind(ctypes.cast(sleep, ctypes.c_void_p).value)
     runner.library.hostwait_cai_set_driver(ctypes.byref(driver.table))
-    helper = threading.Thread(target=lambda: (started.wait(10), done.set()))
+    turns, stop = [0], threading.Event()
+
+    def work():
+        while not stop.wait(0.001):
+            turns[0] += 1
+
+    helper = threading.Thread(target=work)
     helper.start()
-    glue.use("wait", 0, (read(exporting(descriptor(stream=S))),), None).release()
+    view = read(exporting(descriptor(stream=S)))
+    before = turns[0]
+    use = glue.use("wait", 0, (view,), None)
+    during = turns[0] - before
+    stop.set()
     helper.join()
+    use.release()
+    assert 300000 in driver.events
+    assert during >= 5
 
 
 def test_poll_tells_when_the_data_are_ready(driver):
