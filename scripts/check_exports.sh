@@ -61,7 +61,7 @@ link=$2
 check_common "$shim"
 check_common "$link"
 
-expected="dlclose dlopen dlsym dlvsym hostwait_api"
+expected="InitializeInjectionNvtx2 dlclose dlopen dlsym dlvsym hostwait_api"
 found=$(exports "$shim" | tr '\n' ' ')
 if [ "$found" != "$expected " ]; then fail "$shim" "exports '$found', expected '$expected'"; fi
 found=$(exports "$link" | tr '\n' ' ')

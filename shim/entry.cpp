@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "profile_file.hpp"
 #include "python_site.hpp"
 #include "ranges.hpp"
 #include "resolve.hpp"
@@ -108,6 +109,14 @@ void describe_driver(unsigned copy) noexcept {
   int version = 0;
   if (ask != nullptr) ask(&version);
   state::set_driver_version(version);
+  using get_attribute = CUresult (*)(int*, CUdevice_attribute, CUdevice);
+  const auto ask_device =
+      reinterpret_cast<get_attribute>(resolve::helper(resolve::helper_id::device_attribute, copy));
+  int major = 0, minor = 0;
+  if (ask_device != nullptr &&
+      ask_device(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) == CUDA_SUCCESS &&
+      ask_device(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0) == CUDA_SUCCESS)
+    state::set_compute_capability(10 * major + minor);
   char target[256] = {};
   const char* text = "";
   const char* path = resolve::copy_at(copy).path;
@@ -156,6 +165,7 @@ void judge(call_context& call) noexcept {
     around.capture_on_stream = stream_captures(call.copy, call.facts);
   around.launch_blocking = launch_blocking();
   around.driver_version = state::driver_version();
+  around.compute_capability = state::compute_capability();
   call.in_capture = around.capture_on_stream;
   const pointer_needs needs = needs_of(call.row, call.facts);
   const hostwait_memory source =
@@ -163,6 +173,8 @@ void judge(call_context& call) noexcept {
   const hostwait_memory destination =
       needs.destination ? memory_kind(call.copy, call.facts.destination) : HOSTWAIT_MEMORY_UNKNOWN;
   call.verdict = classify(call.row, call.facts, source, destination, around);
+  if (const verdict_profile* measured = loaded_profile())
+    profile_override(*measured, call.row, call.facts, source, destination, around, call.verdict);
   // How long unpinning takes by itself depends on a size that only the driver knows, and only
   // before the call.
   if (rows[call.row].kind == HOSTWAIT_KIND_HOST_FREE && call.facts.bytes == 0)

@@ -28,6 +28,7 @@ enum class helper_id : std::uint8_t {
   pointer_attributes,   // cuPointerGetAttributes
   stream_is_capturing,  // cuStreamIsCapturing
   driver_version,       // cuDriverGetVersion
+  device_attribute,     // cuDeviceGetAttribute
   count
 };
 void* helper(helper_id what, unsigned copy) noexcept;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned helper_count = static_cast<unsigned>(helper_id::count);
 constexpr const char* helper_names[helper_count] = {"cuPointerGetAttributes", "cuStreamIsCapturing",
-                                                    "cuDriverGetVersion"};
+                                                    "cuDriverGetVersion", "cuDeviceGetAttribute"};
 
 constexpr unsigned buckets_for(unsigned entries) noexcept {
   unsigned n = 64;

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "profile_file.hpp"
 #include "resolve.hpp"
 
 extern "C" int __cxa_thread_atexit_impl(void (*)(void*), void*, void*);
@@ -44,7 +45,7 @@ std::atomic<std::uint32_t> process_version{0};
 std::atomic<policy::action_set> process_actions{policy::names_nothing};
 policy::frame_stack process_frames;
 
-std::atomic<int> the_driver_version{0};
+std::atomic<int> the_driver_version{0}, the_compute_capability{0};
 std::atomic<int> next_token{1};
 std::atomic<std::uint64_t> wrong_pops{0};
 
@@ -103,6 +104,8 @@ const options& settings() noexcept {
   if (seen == not_read && settings_state.compare_exchange_strong(seen, being_read)) {
     if (!parse_options(getenv("HOSTWAIT_OPTIONS"), the_settings, the_error, sizeof the_error))
       the_settings = built_in;
+    if (the_settings.profile[0] != '\0')
+      load_profile(the_settings.profile, the_error, sizeof the_error);
     default_actions.store(the_settings.level, std::memory_order_relaxed);
     outside_profiler_range.store(the_settings.capture_range_profiler, std::memory_order_relaxed);
     resolve::configure({the_settings.link_route, the_settings.strip_deepbind});
@@ -233,6 +236,14 @@ std::uint64_t mismatched_pops() noexcept {
 void register_thread_cleanup(thread_block& t) noexcept {
   if (t.cleanup_registered) return;
   t.cleanup_registered = __cxa_thread_atexit_impl(release_frames, nullptr, &__dso_handle) == 0;
+}
+
+int compute_capability() noexcept {
+  return the_compute_capability.load(std::memory_order_relaxed);
+}
+
+void set_compute_capability(int value) noexcept {
+  the_compute_capability.store(value, std::memory_order_relaxed);
 }
 
 int driver_version() noexcept {

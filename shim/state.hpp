@@ -66,6 +66,9 @@ void register_thread_cleanup(thread_block& t) noexcept;
 // cuDriverGetVersion, 0 before it is known.
 int driver_version() noexcept;
 void set_driver_version(int) noexcept;
+// 10 * major + minor of device 0, 0 before it is known: rules hold where they were measured.
+int compute_capability() noexcept;
+void set_compute_capability(int) noexcept;
 
 // Open captures by the key of their origin stream: the handle; the null stream counts as what it
 // stands for, and a per-thread default stream is one per thread.
