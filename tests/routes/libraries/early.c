@@ -12,7 +12,7 @@ static int without(void) {
   return 8;
 }
 
-static int (*resolver(void))(void) {
+__attribute__((used)) static int (*resolver(void))(void) {
   return dlsym(RTLD_DEFAULT, "getpid") != NULL ? with : without;
 }
 static int hidden_choice(void) __attribute__((ifunc("resolver")));
