@@ -30,15 +30,18 @@ int issue(session& s, const planner& plan, const hostwait_cai_ready* in, size_t 
   counters& count = s.thread->count;
   for (uint32_t i = 0; i < ticket->count; ++i) {
     hostwait_cai_edge& e = edge_at(*ticket, i);
-    const stream_ref producer{e.stream, e.context};
+    stream_ref producer{e.stream, e.context};
     if (e.event == edge_back_only) continue;
     if (e.event == edge_external_pending) {
       e.event = 0;  // not an event yet, should creating one fail
       if (const int code = s.new_event(e.context, &e.event)) return code;
       if (const int code = s.record(e.event, producer)) return code;
       if (const int code = s.wait(plan.consumer(), e.event, cu_wait_external)) return code;
-    } else if (const int code = s.order(producer, plan.consumer(), plan.consumer_captures())) {
-      return code;
+    } else {
+      if (const int code = s.order(&producer, plan.consumer(), plan.consumer_captures())) {
+        return code;
+      }
+      e.context = producer.context;
     }
     add(count.waits);
   }
@@ -61,10 +64,11 @@ int name_consumer(session& s, const hostwait_cai_ticket& ticket, stream_ref* out
     }
     stream = HOSTWAIT_CAI_LEGACY;
   }
-  return s.name(stream, ticket.context != 0 ? ticket.context : s.current, out);
+  const bool context_needed = stream <= HOSTWAIT_CAI_PER_THREAD && ticket.context == 0;
+  return s.name_again(stream, context_needed ? s.current() : ticket.context, out);
 }
 
-int give_back_edge(session& s, const hostwait_cai_ticket& ticket, const stream_ref& consumer,
+int give_back_edge(session& s, const hostwait_cai_ticket& ticket, stream_ref& consumer,
                    const capture_state& consumer_capture, const hostwait_cai_edge& edge) {
   stream_ref producer{edge.stream, edge.context};
   if (producer.stream == HOSTWAIT_CAI_PER_THREAD && ticket.thread != s.thread->number) {
@@ -92,7 +96,7 @@ int give_back_edge(session& s, const hostwait_cai_ticket& ticket, const stream_r
                 implicit ? HOSTWAIT_CAI_ERR_CAPTURE_LEGACY : HOSTWAIT_CAI_ERR_CAPTURE_BOUNDARY,
                 "stream", -1, "no back edge: the streams are not in the same capture");
   }
-  if (const int code = s.order(consumer, producer, one_capture)) return code;
+  if (const int code = s.order(&consumer, producer, one_capture)) return code;
   add(s.thread->count.back_edges);
   return HOSTWAIT_CAI_OK;
 }
@@ -106,10 +110,10 @@ int give_back_all(session& s, const hostwait_cai_ticket& ticket, bool host) {
   for (uint32_t i = 0; i < ticket.count; ++i) {
     const hostwait_cai_edge& e = edge_at(ticket, i);
     if (host ? e.stream == 0 : is_external(e)) continue;
-    session attempt = s;
-    if (first != HOSTWAIT_CAI_OK) attempt.sink.target = nullptr;  // the first error is reported
-    const int code = give_back_edge(attempt, ticket, consumer, capture, e);
-    if (first == HOSTWAIT_CAI_OK) first = code;
+    const int code = give_back_edge(s, ticket, consumer, capture, e);
+    if (first != HOSTWAIT_CAI_OK || code == HOSTWAIT_CAI_OK) continue;
+    first = code;
+    s.sink.target = nullptr;  // the first error is the one that is told
   }
   return first;
 }

@@ -75,7 +75,7 @@ int hostwait_cai_arrow_event(hostwait_cai_stream stream, uint64_t* event, hostwa
   session s;
   if (const int code = s.open(err)) return code;
   stream_ref named{};
-  if (const int code = s.name(stream.value, s.current, &named)) return code;
+  if (const int code = s.name(stream.value, s.current(), &named)) return code;
   capture_state capture;
   if (const int code = s.probe(named, &capture)) return code;
   if (capture.status != capture_state::none) {

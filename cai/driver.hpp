@@ -11,6 +11,7 @@ namespace hostwait::cai {
 enum : int {
   cu_success = 0,
   cu_invalid_context = 201,
+  cu_invalid_handle = 400,
   cu_not_ready = 600,
   cu_capture_invalidated = 901,
   cu_capture_implicit = 906,

@@ -37,7 +37,7 @@ int check(const hostwait_cai_export& request, int version, const error_sink& sin
 
 int join(session& s, const hostwait_cai_export& request) {
   stream_ref chosen{};
-  if (const int code = s.name(request.chosen.value, s.current, &chosen)) return code;
+  if (const int code = s.name(request.chosen.value, s.current(), &chosen)) return code;
   capture_state capture;
   if (const int code = s.probe(chosen, &capture)) return code;
   if (capture.status != capture_state::none && !(request.flags & HOSTWAIT_CAI_EXPORT_CAPTURING)) {
@@ -55,7 +55,7 @@ int join(session& s, const hostwait_cai_export& request) {
       }
       if (seen) continue;
       stream_ref other{};
-      if (const int code = s.name(request.pending[i].value, s.current, &other)) return code;
+      if (const int code = s.name(request.pending[i].value, s.current(), &other)) return code;
       if (pass == 0) {
         capture_state state;
         if (const int code = s.probe(other, &state)) return code;
@@ -67,7 +67,7 @@ int join(session& s, const hostwait_cai_export& request) {
                     "the pending streams are not in the same capture");
       }
       const bool captured = capture.status == capture_state::active;
-      if (const int code = s.order(other, chosen, captured)) return code;
+      if (const int code = s.order(&other, chosen, captured)) return code;
       add(s.thread->count.waits);
     }
   }

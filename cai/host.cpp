@@ -103,8 +103,8 @@ int wait_for(session& s, uint64_t event) {
 // An event behind all that the consumer's stream holds now.
 int record_done(session& s, hostwait_cai_ticket* ticket) {
   stream_ref consumer{};
-  if (const int code =
-          s.name(ticket->consumer, ticket->context != 0 ? ticket->context : s.current, &consumer)) {
+  if (const int code = s.name(ticket->consumer,
+                              ticket->context != 0 ? ticket->context : s.current(), &consumer)) {
     return code;
   }
   if (consumer.stream == HOSTWAIT_CAI_PER_THREAD && ticket->thread != s.thread->number) {
@@ -216,7 +216,7 @@ int hostwait_cai_attach(hostwait_cai_ticket* ticket, hostwait_cai_stream consume
   session s;
   if (const int code = s.open(err)) return code;
   ticket->consumer = consumer.value;
-  ticket->context = consumer.value <= HOSTWAIT_CAI_PER_THREAD ? s.current : 0;
+  ticket->context = consumer.value <= HOSTWAIT_CAI_PER_THREAD ? s.current() : 0;
   ticket->thread = s.thread->number;
   ticket->flags |= ticket_attached;
   return HOSTWAIT_CAI_OK;

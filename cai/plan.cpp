@@ -70,13 +70,11 @@ int planner::opt_out(const hostwait_cai_ready& ready, int32_t index) {
 // the producer's stream.
 int planner::probe_consumer(const hostwait_cai_ready& ready, uint64_t producer_context) {
   if (consumer_probed_ || for_host()) return HOSTWAIT_CAI_OK;
-  if (consumer_.context == 0 &&
-      (consumer_.stream <= HOSTWAIT_CAI_PER_THREAD || session_.current == 0)) {
-    uint64_t context = producer_context;
-    if (consumer_.stream <= HOSTWAIT_CAI_PER_THREAD && context == 0) {
-      if (const int code = session_.data_context(ready, &context)) return code;
+  if (consumer_.context == 0 && consumer_.stream <= HOSTWAIT_CAI_PER_THREAD) {
+    consumer_.context = producer_context;
+    if (producer_context == 0) {
+      if (const int code = session_.data_context(ready, &consumer_.context)) return code;
     }
-    if (const int code = session_.name(consumer_.stream, context, &consumer_)) return code;
   }
   if (!(policy_.options & HOSTWAIT_CAI_TRUST_NO_CAPTURE)) {
     if (const int code = session_.probe(consumer_, &consumer_capture_)) return code;
@@ -195,7 +193,7 @@ int planner::add_stream(uint64_t stream, const hostwait_cai_ready& ready) {
     if (const int code = session_.data_context(ready, &context)) return code;
   }
   stream_ref producer{};
-  if (const int code = session_.name(stream, context, &producer)) return code;
+  if (const int code = session_.name_again(stream, context, &producer)) return code;
   if (const int code = probe_consumer(ready, producer.context)) return code;
   if (producer == consumer_) {
     hostwait::cai::add(count.elided);
@@ -282,7 +280,7 @@ int planner::add_back_only(uint64_t stream, const hostwait_cai_ready& ready) {
 
 int planner::add_after_dlpack(const hostwait_cai_ready& ready, bool current_known,
                               uint64_t current) {
-  if (const int code = session_.reread_current()) return code;
+  session_.forget_current();
   // A host consumer let the producer order the legacy stream, and waits for that.
   if (for_host() || (ready.flags & HOSTWAIT_CAI_READY_IGNORES_STREAM)) {
     return add_stream(HOSTWAIT_CAI_LEGACY, ready);
@@ -307,7 +305,7 @@ int planner::add_unknown(const hostwait_cai_ready& ready) {
       case HOSTWAIT_CAI_LEGACY_PRODUCER_CURRENT: {
         if (hooks == nullptr || hooks->producer_current == nullptr) break;
         const int answer = hooks->producer_current(hooks->user, &ready, &current);
-        if (const int code = session_.reread_current()) return code;
+        session_.forget_current();
         if (answer < 0) {
           return fail(session_.sink, HOSTWAIT_CAI_ERR_CALLBACK, "", -1, "producer_current failed");
         }
@@ -330,7 +328,7 @@ int planner::add_unknown(const hostwait_cai_ready& ready) {
           return fail(session_.sink, HOSTWAIT_CAI_ERR_CALLBACK, "", -1, "via_dlpack failed");
         }
         if (answer == 0) {
-          if (const int code = session_.reread_current()) return code;
+          session_.forget_current();
           break;
         }
         hostwait::cai::add(count.legacy_via_dlpack);

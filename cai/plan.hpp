@@ -13,7 +13,9 @@ class planner {
   planner(session& s, const hostwait_cai_policy& policy, uint64_t consumer, bool way_back,
           hostwait_cai_ticket* ticket)
       : session_(s), policy_(policy), way_back_(way_back), ticket_(ticket) {
-    consumer_ = {consumer, consumer <= HOSTWAIT_CAI_PER_THREAD ? s.current : 0};
+    // A handle's context is not needed to make it wait.
+    const bool default_stream = consumer != 0 && consumer <= HOSTWAIT_CAI_PER_THREAD;
+    consumer_ = {consumer, default_stream ? s.current() : 0};
   }
 
   int add(const hostwait_cai_ready& ready, int32_t index);

@@ -51,8 +51,8 @@ int resolve_empty(session& s, const hostwait_cai_desc& desc, const hostwait_cai_
     loc->device = policy.use_device;
     return HOSTWAIT_CAI_OK;
   }
-  loc->context = s.current;
-  const int result = device_of(s, s.current, &loc->device);
+  loc->context = s.current();
+  const int result = device_of(s, s.current(), &loc->device);
   return result == cu_success ? HOSTWAIT_CAI_OK : driver_failure(s.sink, result, "cuCtxGetDevice");
 }
 
@@ -74,7 +74,7 @@ int classify(session& s, const pointer_facts& f, const hostwait_cai_policy& poli
     }
     loc->kind = HOSTWAIT_CAI_MEM_PAGEABLE;
     loc->device = use_device;
-    loc->context = s.current;
+    loc->context = s.current();
     loc->ptr = ptr;
   } else if (f.memory_type == cu_memory_host) {
     if (f.device_pointer == nullptr) {
@@ -83,7 +83,7 @@ int classify(session& s, const pointer_facts& f, const hostwait_cai_policy& poli
     }
     loc->kind = HOSTWAIT_CAI_MEM_PINNED;
     if (use_device >= 0) loc->device = use_device;
-    if (s.current != 0) loc->context = s.current;
+    if (s.current() != 0) loc->context = s.current();
   } else {
     loc->kind = HOSTWAIT_CAI_MEM_DEVICE;
   }
@@ -142,7 +142,7 @@ int hostwait_cai_resolve(const hostwait_cai_desc* desc, const hostwait_cai_polic
   int result = ask(s, desc->ptr, policy.device, &facts);
   if (result != cu_success) return driver_failure(s.sink, result, "cuPointerGetAttributes");
   int use_device = policy.use_device;
-  if (use_device < 0 && s.current != 0) {
+  if (use_device < 0 && s.current() != 0) {
     result = s.driver->ctx_get_device(&use_device);
     if (result != cu_success) return driver_failure(s.sink, result, "cuCtxGetDevice");
   }
@@ -180,7 +180,7 @@ int hostwait_cai_prepare(hostwait_cai_error* err) {
   clear(err);
   session s;
   if (const int code = s.open(err)) return code;
-  if (s.current == 0) return HOSTWAIT_CAI_OK;
+  if (s.current() == 0) return HOSTWAIT_CAI_OK;
   event_slot slot;
-  return slot_for(s.thread, *s.driver, s.current, s.sink, &slot);
+  return slot_for(s, s.current(), &slot);
 }

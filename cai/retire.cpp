@@ -85,7 +85,7 @@ int hostwait_cai_retire(hostwait_cai_stream stream, void* owner, hostwait_cai_er
   session s;
   if (const int code = s.open(err)) return code;
   stream_ref named{};
-  if (const int code = s.name(stream.value, s.current, &named)) return code;
+  if (const int code = s.name(stream.value, s.current(), &named)) return code;
   capture_state capture;
   if (const int code = s.probe(named, &capture)) return code;
   if (capture.status != capture_state::none) {

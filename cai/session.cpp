@@ -6,7 +6,7 @@
 namespace hostwait::cai {
 
 in_context::in_context(const session& s, uint64_t context) : session_(s) {
-  if (context == 0 || context == s.current) return;
+  if (context == 0 || context == s.current()) return;
   result_ = s.driver->ctx_push_current(handle(context));
   pushed_ = result_ == cu_success;
 }
@@ -31,15 +31,37 @@ int session::open(hostwait_cai_error* err) {
   if (thread == nullptr) {
     return fail(sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
   }
-  return reread_current();
+  return HOSTWAIT_CAI_OK;
 }
 
-int session::reread_current() {
-  void* context = nullptr;
-  const int result = driver->ctx_get_current(&context);
-  if (result != cu_success) return driver_failure(sink, result, "cuCtxGetCurrent");
-  current = value(context);
-  return HOSTWAIT_CAI_OK;
+uint64_t session::current() const {
+  if (!current_known_) {
+    void* context = nullptr;
+    current_ = driver->ctx_get_current(&context) == cu_success ? value(context) : 0;
+    current_known_ = true;
+  }
+  return current_;
+}
+
+// A handle names its context itself, so the call is first made in whatever context is current. That
+// it needs one, or the stream's own, shows in the result; such a refusal has no effects.
+template <typename Call>
+int session::call_on(const stream_ref& stream, Call&& call) {
+  if (stream.stream > HOSTWAIT_CAI_PER_THREAD) {
+    const int result = call();
+    if (result != cu_invalid_context && result != cu_invalid_handle) return result;
+    stream_ref named = stream;
+    if (named.context == 0) {
+      void* owner = nullptr;
+      if (driver->stream_get_ctx(handle(stream.stream), &owner) != cu_success) return result;
+      named.context = value(owner);
+    }
+    if (named.context == current()) return result;
+    const in_context scope(*this, named.context);
+    return scope.result() == cu_success ? call() : result;
+  }
+  const in_context scope(*this, stream.context);
+  return scope.result() == cu_success ? call() : scope.result();
 }
 
 int session::name(uint64_t stream, uint64_t context, stream_ref* out) {
@@ -49,6 +71,19 @@ int session::name(uint64_t stream, uint64_t context, stream_ref* out) {
   const int result = driver->stream_get_ctx(handle(stream), &owner);
   if (result != cu_success) return driver_failure(sink, result, "cuStreamGetCtx");
   out->context = value(owner);
+  return HOSTWAIT_CAI_OK;
+}
+
+int session::name_again(uint64_t stream, uint64_t context, stream_ref* out) {
+  *out = {stream, context};
+  if (stream <= HOSTWAIT_CAI_PER_THREAD) return HOSTWAIT_CAI_OK;
+  for (const known_stream& known : thread->known) {
+    if (known.stream != stream) continue;
+    out->context = known.context;
+    return HOSTWAIT_CAI_OK;
+  }
+  if (const int code = name(stream, context, out)) return code;
+  thread->known[thread->next_known++ % known_streams] = {stream, out->context};
   return HOSTWAIT_CAI_OK;
 }
 
@@ -72,15 +107,15 @@ int session::data_context(const hostwait_cai_ready& ready, uint64_t* context) {
     if (result == cu_success) return HOSTWAIT_CAI_OK;
     return driver_failure(sink, result, "cuDevicePrimaryCtxRetain");
   }
-  *context = current;
-  if (current != 0) return HOSTWAIT_CAI_OK;
+  *context = current();
+  if (*context != 0) return HOSTWAIT_CAI_OK;
   return driver_failure(sink, cu_invalid_context, "cuCtxGetCurrent");
 }
 
 int session::ask_pointer(unsigned count, int* attributes, void** results, uint64_t ptr,
                          int device) {
   const int result = driver->pointer_get_attributes(count, attributes, results, ptr);
-  if (result != cu_invalid_context || current != 0) return result;
+  if (result != cu_invalid_context || current() != 0) return result;
   // Some context must be current: that of the stated device, else of the first.
   uint64_t context = 0;
   if (primary_context(*driver, device >= 0 ? device : 0, &context) != cu_success) return result;
@@ -91,11 +126,9 @@ int session::ask_pointer(unsigned count, int* attributes, void** results, uint64
 
 int session::probe(const stream_ref& stream, capture_state* out) {
   *out = {};
-  const in_context scope(
-      *this, stream.stream <= HOSTWAIT_CAI_PER_THREAD || current == 0 ? stream.context : 0);
-  if (scope.result() != cu_success) return driver_failure(sink, scope.result(), "cuCtxPushCurrent");
   int status = cu_capture_none;
-  int result = driver->stream_is_capturing(handle(stream.stream), &status);
+  int result =
+      call_on(stream, [&] { return driver->stream_is_capturing(handle(stream.stream), &status); });
   if (result == cu_success && status == cu_capture_none) return HOSTWAIT_CAI_OK;
   if (result == cu_capture_implicit) {
     out->status = capture_state::implicit;
@@ -140,35 +173,37 @@ int session::new_event(uint64_t context, uint64_t* event) {
 }
 
 int session::record(uint64_t event, const stream_ref& on) {
-  const in_context scope(*this, on.context);
-  if (scope.result() != cu_success) return driver_failure(sink, scope.result(), "cuCtxPushCurrent");
-  const int result = driver->event_record(handle(event), handle(on.stream));
+  const int result =
+      call_on(on, [&] { return driver->event_record(handle(event), handle(on.stream)); });
   return result == cu_success ? HOSTWAIT_CAI_OK : driver_failure(sink, result, "cuEventRecord");
 }
 
 int session::wait(const stream_ref& stream, uint64_t event, unsigned flags) {
-  // A handle names its context itself; but some context must be current.
-  const in_context scope(
-      *this, stream.stream <= HOSTWAIT_CAI_PER_THREAD || current == 0 ? stream.context : 0);
-  if (scope.result() != cu_success) return driver_failure(sink, scope.result(), "cuCtxPushCurrent");
-  const int result = driver->stream_wait_event(handle(stream.stream), handle(event), flags);
+  const int result = call_on(stream, [&] {
+    return driver->stream_wait_event(handle(stream.stream), handle(event), flags);
+  });
   return result == cu_success ? HOSTWAIT_CAI_OK : driver_failure(sink, result, "cuStreamWaitEvent");
 }
 
-int session::order(const stream_ref& from, const stream_ref& to, bool captured) {
-  uint64_t event = 0;
-  {
-    const in_context scope(*this, from.context);
-    if (scope.result() != cu_success) {
-      return driver_failure(sink, scope.result(), "cuCtxPushCurrent");
-    }
+int session::order(stream_ref* from, const stream_ref& to, bool captured) {
+  for (bool again = false;; again = true) {
     event_slot slot;
-    if (const int code = slot_for(thread, *driver, from.context, sink, &slot)) return code;
-    event = value(captured ? slot.capture : slot.wait);
-    const int result = driver->event_record(handle(event), handle(from.stream));
-    if (result != cu_success) return driver_failure(sink, result, "cuEventRecord");
+    if (const int code = slot_for(*this, from->context, &slot)) return code;
+    void* event = captured ? slot.capture : slot.wait;
+    const int result =
+        call_on(*from, [&] { return driver->event_record(event, handle(from->stream)); });
+    if (result == cu_success) return wait(to, value(event), 0);
+    // An event of another context than the stream's: was the handle used again elsewhere?
+    const uint64_t context = from->context;
+    for (known_stream& known : thread->known) {
+      if (known.stream == from->stream) known = {};
+    }
+    if (again || result != cu_invalid_handle || from->stream <= HOSTWAIT_CAI_PER_THREAD ||
+        name(from->stream, 0, from) != HOSTWAIT_CAI_OK || from->context == context) {
+      return driver_failure(sink, result, "cuEventRecord");
+    }
+    clear(sink.target);
   }
-  return wait(to, event, 0);
 }
 
 }  // namespace hostwait::cai

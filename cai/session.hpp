@@ -25,13 +25,19 @@ struct session {
   const hostwait_cai_driver* driver = nullptr;
   thread_state* thread = nullptr;
   error_sink sink{};
-  uint64_t current = 0;  // the calling thread's context, 0 for none
 
   int open(hostwait_cai_error* err);
-  int reread_current();
+
+  // The calling thread's context, 0 for none. Asked for when first needed: work on stream handles
+  // does without.
+  uint64_t current() const;
+  void forget_current() { current_known_ = false; }
 
   // For 1 and 2 the context must be known.
   int name(uint64_t stream, uint64_t context, stream_ref* out);
+  // The same from this thread's memory of handles. It may be out of date where a handle was used
+  // again in another context: good for finding an event, which order() checks, and for no decision.
+  int name_again(uint64_t stream, uint64_t context, stream_ref* out);
   // Where the data of `ready` live: what its stream 1 or 2 belongs to.
   int data_context(const hostwait_cai_ready& ready, uint64_t* context);
   // cuPointerGetAttributes, also on a thread without a context. Returns the driver's result.
@@ -39,11 +45,19 @@ struct session {
   int probe(const stream_ref& stream, capture_state* out);
   int is_blocking(const stream_ref& stream, bool* blocking);
 
-  // Records on `from` and makes `to` wait. `captured`: both are in one capture.
-  int order(const stream_ref& from, const stream_ref& to, bool captured);
+  // Records on `from` and makes `to` wait. `captured`: both are in one capture. Corrects the
+  // context of `from` where the memory of handles was out of date.
+  int order(stream_ref* from, const stream_ref& to, bool captured);
   int record(uint64_t event, const stream_ref& on);
   int wait(const stream_ref& stream, uint64_t event, unsigned flags);
   int new_event(uint64_t context, uint64_t* event);
+
+ private:
+  template <typename Call>
+  int call_on(const stream_ref& stream, Call&& call);
+
+  mutable uint64_t current_ = 0;
+  mutable bool current_known_ = false;
 };
 
 // Makes `context` current for its lifetime, unless it is already (or is 0).

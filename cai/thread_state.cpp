@@ -113,8 +113,9 @@ uint64_t context_id(const hostwait_cai_driver& driver, uint64_t context) {
   return id;
 }
 
-int slot_for(thread_state* thread, const hostwait_cai_driver& driver, uint64_t context,
-             const error_sink& sink, event_slot* out) {
+int slot_for(const session& s, uint64_t context, event_slot* out) {
+  thread_state* thread = s.thread;
+  const hostwait_cai_driver& driver = *s.driver;
   const uint64_t id = context_id(driver, context);
   event_slot* stale = nullptr;
   for (uint32_t i = 0; i < thread->slot_count && stale == nullptr; ++i) {
@@ -125,11 +126,15 @@ int slot_for(thread_state* thread, const hostwait_cai_driver& driver, uint64_t c
     }
     stale = &thread->slots[i];  // its events died with the former context
   }
+  const in_context scope(s, context);
+  if (scope.result() != cu_success) {
+    return driver_failure(s.sink, scope.result(), "cuCtxPushCurrent");
+  }
   *out = {context, id, nullptr, nullptr};
-  if (const int code = create(thread, driver, cu_event_disable_timing, &out->wait, sink)) {
+  if (const int code = create(thread, driver, cu_event_disable_timing, &out->wait, s.sink)) {
     return code;
   }
-  if (const int code = create(thread, driver, cu_event_disable_timing, &out->capture, sink)) {
+  if (const int code = create(thread, driver, cu_event_disable_timing, &out->capture, s.sink)) {
     driver.event_destroy(out->wait);
     return code;
   }
@@ -137,7 +142,7 @@ int slot_for(thread_state* thread, const hostwait_cai_driver& driver, uint64_t c
   if (slot == nullptr) {
     driver.event_destroy(out->wait);
     driver.event_destroy(out->capture);
-    return fail(sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
+    return fail(s.sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
   }
   *slot = *out;
   return HOSTWAIT_CAI_OK;
@@ -196,7 +201,10 @@ int primary_context(const hostwait_cai_driver& driver, int device, uint64_t* con
 
 void forget_everything() {
   pthread_mutex_lock(&registry);
-  for (thread_state* s = all_states; s != nullptr; s = s->next) s->slot_count = 0;
+  for (thread_state* s = all_states; s != nullptr; s = s->next) {
+    s->slot_count = 0;
+    memset(s->known, 0, sizeof s->known);
+  }
   pool.count = 0;
   pthread_mutex_unlock(&registry);
   for (auto& primary : primaries) primary.store(0, std::memory_order_relaxed);

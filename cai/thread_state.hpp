@@ -13,14 +13,17 @@
 
 namespace hostwait::cai {
 
-#define HOSTWAIT_CAI_COUNTERS(X)                                                               \
-  X(acquires)                                                                                  \
-  X(elided)                                                                                    \
-  X(ready_now)                                                                                 \
-  X(waits) X(back_edges) X(event_waits) X(host_waits) X(polls) X(opt_outs) X(opt_outs_pending) \
-      X(legacy_producer_current) X(legacy_via_dlpack) X(legacy_join) X(legacy_device)          \
-          X(legacy_none) X(capture_refused) X(capture_assumed) X(back_edges_skipped)           \
-              X(events_created) X(retired) X(drained)
+#define HOSTWAIT_CAI_COUNTERS(X)                                                           \
+  X(acquires)                                                                              \
+  X(elided)                                                                                \
+  X(ready_now)                                                                             \
+  X(waits)                                                                                 \
+  X(back_edges)                                                                            \
+  X(event_waits)                                                                           \
+  X(host_waits)                                                                            \
+  X(polls) X(opt_outs) X(opt_outs_pending) X(legacy_producer_current) X(legacy_via_dlpack) \
+      X(legacy_join) X(legacy_device) X(legacy_none) X(capture_refused) X(capture_assumed) \
+          X(back_edges_skipped) X(events_created) X(retired) X(drained)
 
 struct counters {
 #define HOSTWAIT_CAI_MEMBER(name) std::atomic<uint64_t> name;
@@ -37,11 +40,21 @@ struct event_slot {
   void* capture;
 };
 
+// The context that a stream handle had when it was last asked for.
+struct known_stream {
+  uint64_t stream, context;
+};
+constexpr uint32_t known_streams = 8;
+
+struct session;
+
 struct thread_state {
   uint32_t number;  // from 1; unique among living threads
   uint32_t slot_count, slot_room;
   event_slot* slots;
   event_slot first_slots[4];
+  known_stream known[known_streams];
+  uint32_t next_known;
   counters count;
   thread_state* next;       // of all states
   thread_state* next_free;  // of those without a thread
@@ -55,10 +68,9 @@ inline void add(std::atomic<uint64_t>& counter, uint64_t n = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
-// The slot of `context`, which must be current; events are created as needed, entries of contexts
-// that are gone are dropped.
-int slot_for(thread_state* thread, const hostwait_cai_driver& driver, uint64_t context,
-             const error_sink& sink, event_slot* out);
+// The slot of `context`; events are created as needed, entries of contexts that are gone are
+// dropped.
+int slot_for(const session& s, uint64_t context, event_slot* out);
 
 // Events that are polled or waited for by the host: taken from and given back to a pool per
 // context. `context` must be current for take_event.

@@ -265,6 +265,49 @@ TEST_CASE("hooks that fail end the acquire; after via_dlpack the way back is owe
   }
 }
 
+TEST_CASE("a handle that is used again in another context is noticed") {
+  const forget_driver after;
+  fake_driver d = small_world();
+  d.use();
+  const hostwait_cai_ready in = behind(S);
+  hostwait_cai_ticket ticket;
+  const auto hand_over = [&] {
+    d.actions.clear();
+    d.event_contexts.clear();
+    d.releasing = false;
+    REQUIRE(hostwait_cai_acquire(&in, 1, {C}, nullptr, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+    d.releasing = true;
+    REQUIRE(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK);
+    CHECK(d.actions == std::vector<std::string>{"WAIT(S->C)", "BACK(C->S)"});
+  };
+  hand_over();
+  hand_over();
+  CHECK(d.errors == 0);
+  d.streams[S].context = other_ctx;
+  d.streams[C].context = other_ctx;
+  hand_over();
+  CHECK(d.event_contexts == std::vector<std::string>{"ctx1", "ctx1"});
+  CHECK(d.errors == 2);  // one refused record each, without effects
+  hand_over();
+  CHECK(d.errors == 2);
+}
+
+TEST_CASE("handles cost few calls") {
+  const forget_driver after;
+  fake_driver d = small_world();
+  d.use();
+  const hostwait_cai_ready in = behind(S);
+  hostwait_cai_ticket ticket;
+  for (int round = 0; round < 2; ++round) {
+    d.count.clear();
+    REQUIRE(hostwait_cai_acquire(&in, 1, {C}, nullptr, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+    REQUIRE(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK);
+  }
+  const std::map<std::string, int> expected = {
+      {"stream_is_capturing", 4}, {"ctx_get_id", 2}, {"event_record", 2}, {"stream_wait_event", 2}};
+  CHECK(d.count == expected);
+}
+
 TEST_CASE("a driver failure names the call and leaves an idle ticket") {
   const forget_driver after;
   fake_driver d = small_world();
