@@ -367,7 +367,9 @@ TEST_CASE("own cost: 20 us and 2 GB/s for copies and memsets, floors for frees")
   CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts, 5, 0) == 5000);
   CHECK(own_cost_ns(row_cuStreamSynchronize, facts) == 20000);
   CHECK(own_cost_ns(row_cuMemFree_v2, facts) == 1000000);
-  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20000) == 20000000);
+  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) == 20000 + 1000000 + (4u << 20) / 8);
+  facts.bytes = 0;
+  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) > 10000000);  // the size is not known
   CHECK(own_cost_known(row_cuMemcpyDtoH_v2));
   CHECK_FALSE(own_cost_known(row_cuMemAlloc_v2));
   CHECK_FALSE(own_cost_known(row_cuModuleLoadData));

@@ -58,8 +58,8 @@ std::string rendered(const probe::report& all, const std::string& format) {
   return probe::to_text(all);
 }
 
-int judged(const probe::report& all) {
-  std::fputs(probe::to_ending(all).c_str(), stdout);
+int judged(const probe::report& all, std::FILE* to = stdout) {
+  std::fputs(probe::to_ending(all).c_str(), to);
   return probe::summarize(all).wrong > 0 ? exit_not_working : exit_fine;
 }
 
@@ -104,7 +104,9 @@ int probe_command_line(const arguments& given) {
   else
     std::fputs(text.c_str(), stdout);
   if (!given.save.empty()) write_file(given.save, probe::to_profile(all));
-  if (given.check) return judged(all);
+  // JSON and CSV on standard output stay whole.
+  const bool mixed = given.output.empty() && given.format != "text";
+  if (given.check) return judged(all, mixed ? stderr : stdout);
   if (given.output.empty() && given.format == "text")
     std::fputs(probe::to_ending(all).c_str(), stdout);
   return exit_fine;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "output.hpp"
+#include "profile_writer.hpp"
 
 namespace hostwait::probe {
 
@@ -138,6 +139,8 @@ std::string to_text(const report& all) {
   for (const limit& l : all.limits)
     text += l.note.empty() ? fmt::format("{:<58} {} {}: {}\n", l.id, l.value, l.unit, l.what)
                            : fmt::format("{:<58} not found ({}): {}\n", l.id, l.note, l.what);
+  const std::string unruled = without_rule(all);
+  if (!unruled.empty()) text += "\nno rule yet; as a profile would say it\n" + unruled;
   if (!missing.empty()) text += "\nnot measured\n" + missing;
   return text;
 }

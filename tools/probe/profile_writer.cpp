@@ -89,20 +89,19 @@ std::vector<range> ranges_of(const std::map<std::uint64_t, std::vector<const res
 
 }  // namespace
 
-std::string to_profile(const report& all) {
+namespace {
+
+std::string lines_for(const report& all, bool (*wanted)(const result&)) {
   std::map<key, std::map<std::uint64_t, std::vector<const result*>>> groups;
   for (const result& r : all.rows) {
     const std::optional<row_id> row = r.in_table ? row_of(r.symbol) : std::nullopt;
-    if (!row || !belongs(r, *row)) continue;
+    if (!row || !belongs(r, *row) || !wanted(r)) continue;
     const pointer_needs needs = needs_of(*row, r.facts);
     groups[{r.symbol, needs.source ? name_of(r.source) : "*",
             needs.destination ? name_of(r.destination) : "*", aux_of(r, *row)}][r.facts.bytes]
         .push_back(&r);
   }
-  std::string text = "hostwait-profile 1\n";
-  text +=
-      fmt::format("device\t{}\t{}\t{}\n", all.device, all.compute_capability, all.driver_version);
-  text += "# function, source, destination, smallest and largest size, argument, waits for\n";
+  std::string text;
   for (const auto& [of, by_size] : groups) {
     const std::vector<range> ranges = ranges_of(by_size);
     for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -113,6 +112,21 @@ std::string to_profile(const report& all) {
     }
   }
   return text;
+}
+
+}  // namespace
+
+std::string to_profile(const report& all) {
+  std::string text = "hostwait-profile 1\n";
+  text +=
+      fmt::format("device\t{}\t{}\t{}\n", all.device, all.compute_capability, all.driver_version);
+  text += "# function, source, destination, smallest and largest size, argument, waits for\n";
+  return text + lines_for(all, [](const result&) { return true; });
+}
+
+std::string without_rule(const report& all) {
+  return lines_for(all,
+                   [](const result& r) { return r.verdict.reason == HOSTWAIT_REASON_UNMEASURED; });
 }
 
 }  // namespace hostwait::probe

@@ -11,4 +11,7 @@ namespace hostwait::probe {
 
 std::string to_profile(const report&);
 
+// Lines of a profile for calls that no rule judges yet: what a rule would have to say.
+std::string without_rule(const report&);
+
 }  // namespace hostwait::probe

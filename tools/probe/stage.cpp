@@ -230,6 +230,17 @@ hostwait_memory stage::memory_kind(const operand& end, bool& sync_memops) const 
   }
 }
 
+std::uint64_t stage::range_bytes(const void* address) const {
+  std::size_t bytes = 0;
+  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  void* values[] = {&bytes};
+  if (address == nullptr || d.cuPointerGetAttributes == nullptr ||
+      d.cuPointerGetAttributes(1, names, values, reinterpret_cast<CUdeviceptr>(address)) !=
+          CUDA_SUCCESS)
+    return 0;
+  return bytes;
+}
+
 bool stage::stream_captures(const call_facts& facts) const {
   if (!capture_open_ || !facts.has_stream || d.cuStreamIsCapturing == nullptr) return false;
   if (facts.stream <= 1 && !facts.per_thread) return false;  // the legacy stream cannot
@@ -281,7 +292,10 @@ void stage::begin(row_id row, const call_facts& facts) {
   const pointer_needs needs = needs_of(row, facts);
   out.verdict = classify(row, facts, needs.source ? out.source : HOSTWAIT_MEMORY_UNKNOWN,
                          needs.destination ? out.destination : HOSTWAIT_MEMORY_UNKNOWN, out.around);
-  out.own_cost_ns = own_cost_ns(row, facts);
+  // As the shim does: how long unpinning takes depends on a size that only the driver knows.
+  if (rows[row].kind == HOSTWAIT_KIND_HOST_FREE && facts.bytes == 0)
+    out.facts.bytes = range_bytes(facts.destination.address);
+  out.own_cost_ns = own_cost_ns(row, out.facts);
   out.own_cost_known = own_cost_known(row) && rows[row].type == row_type::wait;
 }
 

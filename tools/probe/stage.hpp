@@ -185,6 +185,7 @@ class stage {
   void start() { start_ns_ = now_ns(); }
   void stop(CUresult r);
   hostwait_memory memory_kind(const operand& end, bool& sync_memops) const;
+  std::uint64_t range_bytes(const void* address) const;
   bool stream_captures(const call_facts& facts) const;
   stream_kind kind_of_stream(const call_facts& facts) const;
   void run_call(const experiment& e, stream_kind busy, std::uint64_t spin_ns);
