@@ -4,6 +4,7 @@
 """Writes docs/calls.md from shim/calls.def, rules.hpp, never.def and the measured table; with
 --check, fails where it is not up to date."""
 import csv
+import json
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs/calls.md"
 TABLE = ROOT / "tests/sim/data/blocking-h200-cuda13.0-driver580.csv"
 MEASURED = ROOT / "scripts/data/measured-rows-h200.txt"
+# Results of `hostwait probe --format json`, as many as there are.
+PROBES = "docs/measurements/*probe*.json"
 # Measured in single trials, outside the table: first use behind a busy stream, device reset.
 MEASURED_APART = {"cuDevicePrimaryCtxReset", "cuLibraryLoadData", "cuLibraryGetKernel"}
 STREAMS = ("legacy", "blocking", "nonblocking", "per_thread")
@@ -165,14 +168,39 @@ def forms(symbols):
 
 
 def rests_on(symbols, basis, measured):
+    if basis == "unmeasured":
+        return "measured, no rule yet" if measured & set(symbols) else basis
     if measured & set(symbols):
         return "measured"
-    if basis == "unmeasured" or basis == "documented":
+    if basis == "documented":
         return basis
     return "documented; sibling measured" if "documented" in basis else "sibling measured"
 
 
-def calls_by_kind(rows, rules, measured):
+def probed():
+    """symbol -> what stored probes saw of it: streams that stopped the host, and those that did not"""
+    seen = {}
+    for path in sorted(ROOT.glob(PROBES)):
+        stored = json.loads(path.read_text())
+        if stored.get("schema") != "hostwait.probe/1" or stored.get("simulated"):
+            continue
+        for row in stored["rows"]:
+            if row["outcome"] == "measured" and row["busy"] != "-" and row["judged"] \
+                    and not row.get("returned"):
+                times = seen.setdefault(row["row"], [0, 0])
+                times[not row["blocked"]] += 1
+    return seen
+
+
+def seen_of(symbols, seen):
+    """Of all measurements of these forms, how often the host was stopped"""
+    stopped = sum(seen.get(s, (0, 0))[0] for s in symbols)
+    free = sum(seen.get(s, (0, 0))[1] for s in symbols)
+    return f"stopped in {stopped} of {stopped + free}" if stopped + free else "-"
+
+
+def calls_by_kind(rows, rules, measured, seen):
+    column, line = (" measured |", "---|") if seen else ("", "")
     out = []
     for kind, (title, advice) in KINDS.items():
         groups = {}
@@ -181,11 +209,13 @@ def calls_by_kind(rows, rules, measured):
                 groups.setdefault(base(symbol), ([], rule))[0].append(symbol)
         name = f" (`{kind.lower()}`)" if kind != "UNLISTED" else ""
         out.append(f"\n## {title}{name}\n\n{advice}\n\n")
-        out.append("| call | waits for | does not wait when | rests on |\n|---|---|---|---|\n")
+        out.append(f"| call | waits for | does not wait when | rests on |{column}\n"
+                   f"|---|---|---|---|{line}\n")
         for symbols, rule in groups.values():
             waits, not_when, basis = rules[rule]
             basis = rests_on(symbols, basis, measured)
-            out.append(f"| {forms(symbols)} | {waits} | {not_when} | {basis} |\n")
+            cell = f" {seen_of(symbols, seen)} |" if seen else ""
+            out.append(f"| {forms(symbols)} | {waits} | {not_when} | {basis} |{cell}\n")
     return out
 
 
@@ -230,8 +260,9 @@ def generate():
     expected = len(re.findall(r"^HW_ROW\(", (ROOT / "shim/calls.def").read_text(), re.M))
     if len(rows) != expected or not rules:
         sys.exit(f"calls.def: {expected} rows, {len(rows)} understood; {len(rules)} rules")
-    measured = set(lines_of(MEASURED)) | MEASURED_APART
-    return "".join([HEAD, *calls_by_kind(rows, rules, measured), *measured_table(),
+    seen = probed()
+    measured = set(lines_of(MEASURED)) | MEASURED_APART | set(seen)
+    return "".join([HEAD, *calls_by_kind(rows, rules, measured, seen), *measured_table(),
                     *never_section(read_never())])
 
 
