@@ -4,6 +4,7 @@
 # Holds the preloaded libraries against section 3 of the design:
 #   check_exports.sh libhostwait.so libhostwait_link.so
 # Status 0: all as expected; 1: something is not; 2: usage.
+export LC_ALL=C
 set -eu
 
 if [ $# -ne 2 ]; then

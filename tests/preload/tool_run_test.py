@@ -119,6 +119,14 @@ class Options(tool_support.Case):
 
 
 class Environment(tool_support.Case):
+    def test_nvtx_injection(self):
+        result = self.hostwait("run", "-q", "--", "printenv", "NVTX_INJECTION64_PATH")
+        self.assertTrue(result.stdout.strip().endswith("libhostwait.so"), result.stdout)
+        result = self.hostwait("run", "-q", "--", "printenv", "NVTX_INJECTION64_PATH",
+                               env={**self.environment, "NVTX_INJECTION64_PATH": "/opt/other.so"})
+        self.assertEqual(result.stdout.strip(), "/opt/other.so")
+        self.assertIn("NVTX_INJECTION64_PATH is /opt/other.so", result.stderr)
+
     def preload_of(self, **changes):
         result = self.hostwait("run", "-q", "--", "printenv", "LD_PRELOAD", env={**self.environment, **changes})
         return result.stdout.strip().split(":")

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -19,9 +21,11 @@
 #include "folders.hpp"
 #include "log.hpp"
 #include "options/check.hpp"
+#include "report/escape.hpp"
 #include "report/report.hpp"
 #include "run/child.hpp"
 #include "run/preload.hpp"
+#include "symbols/frames.hpp"
 #include "verdict.hpp"
 
 namespace hostwait {
@@ -188,6 +192,14 @@ int run_command(const arguments& given, const program_line& program) {
     environment_changes changes = {{"LD_PRELOAD", combine_preloads(value_of("LD_PRELOAD"), mine)},
                                    {"HOSTWAIT_RUN_ID", run_id}};
     if (!with.options.empty()) changes.emplace_back("HOSTWAIT_OPTIONS", with.options);
+    // The library is an NVTX injection too; one that the user chose stays.
+    const std::string injection = value_of("NVTX_INJECTION64_PATH");
+    if (injection.empty()) {
+      changes.emplace_back("NVTX_INJECTION64_PATH", shim.text());
+    } else if (base_name(injection) != base_name(libraries.shim)) {
+      fmt::print(stderr, "hostwait: NVTX_INJECTION64_PATH is {}: findings carry no ranges\n",
+                 for_terminal(injection));
+    }
     for (const auto& [name, value] : changes) log_verbose(name + '=' + value);
     wait_status = run_child(path, program.words, changes);
   }

@@ -1,0 +1,20 @@
+# NVTX ranges under the preload, with nvtx3's own headers. Where they are not installed (PyPI's
+# nvidia-nvtx has them, the CUDA runtime package has not) the test says so and is skipped.
+find_path(HOSTWAIT_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${HOSTWAIT_CUDA_INCLUDE})
+if(TARGET hostwait_sim AND HOSTWAIT_NVTX_INCLUDE)
+  hostwait_add_catch_test(
+    NAME preload.nvtx
+    SOURCES nvtx_test.cpp
+    LIBRARIES hostwait_api hostwait_cuda_headers hostwait_record_reader ${CMAKE_DL_LIBS}
+    ENVIRONMENT
+      LD_PRELOAD=$<TARGET_FILE:hostwait_shim>
+      NVTX_INJECTION64_PATH=$<TARGET_FILE:hostwait_shim>
+      LD_LIBRARY_PATH=$<TARGET_FILE_DIR:hostwait_sim>
+      ASAN_OPTIONS=verify_asan_link_order=0)
+  target_include_directories(test_preload_nvtx SYSTEM PRIVATE ${HOSTWAIT_NVTX_INCLUDE})
+  target_include_directories(test_preload_nvtx PRIVATE ${PROJECT_SOURCE_DIR}/shim)
+  add_dependencies(test_preload_nvtx hostwait_sim hostwait_shim)
+elseif(TARGET hostwait_sim)
+  add_test(NAME preload.nvtx COMMAND sh -c "echo 'skipped: nvtx3/nvToolsExt.h not found'; exit 77")
+  set_tests_properties(preload.nvtx PROPERTIES SKIP_RETURN_CODE 77)
+endif()
