@@ -24,6 +24,6 @@ foreach(part run signals records)
       TIMEOUT
       300
       ENVIRONMENT
-      "HOSTWAIT_TOOL=$<TARGET_FILE:hostwait_tool>;HOSTWAIT_LIBDIR=$<TARGET_FILE_DIR:hostwait_stub_shim>;HOSTWAIT_MAKE_RECORDS=$<TARGET_FILE:hostwait_make_records>;HOSTWAIT_STATIC_PROGRAM=$<TARGET_FILE:hostwait_static_program>;HOSTWAIT_SCHEMAS=${PROJECT_SOURCE_DIR}/docs/schemas"
+      "ASAN_OPTIONS=verify_asan_link_order=0;HOSTWAIT_TOOL=$<TARGET_FILE:hostwait_tool>;HOSTWAIT_LIBDIR=$<TARGET_FILE_DIR:hostwait_stub_shim>;HOSTWAIT_MAKE_RECORDS=$<TARGET_FILE:hostwait_make_records>;HOSTWAIT_STATIC_PROGRAM=$<TARGET_FILE:hostwait_static_program>;HOSTWAIT_SCHEMAS=${PROJECT_SOURCE_DIR}/docs/schemas"
   )
 endforeach()
