@@ -24,6 +24,8 @@ struct started {
 constexpr unsigned max_started = 32;
 started process_ranges[max_started];
 std::atomic<std::uint64_t> last_id{0};
+// Slots in use, so that programs without started ranges do not look through them.
+std::atomic<unsigned> slots_in_use{0};
 
 // "domain:name", or "name" in the default domain; cut to the buffer.
 void write_name(char (&out)[name_bytes], const char* domain_name, const char* name) noexcept {
@@ -93,6 +95,7 @@ std::uint64_t start(const char* domain_name, const char* name) noexcept {
     if (!slot.id.compare_exchange_strong(empty, being_written, std::memory_order_acquire)) continue;
     write_name(slot.name, domain_name, name);
     slot.id.store(id, std::memory_order_release);
+    slots_in_use.fetch_add(1, std::memory_order_release);
     state::policy_epoch.fetch_add(1, std::memory_order_release);
     break;
   }
@@ -103,6 +106,7 @@ void end(std::uint64_t id) noexcept {
   for (started& slot : process_ranges) {
     std::uint64_t expected = id;
     if (slot.id.compare_exchange_strong(expected, 0, std::memory_order_release)) {
+      slots_in_use.fetch_sub(1, std::memory_order_release);
       state::policy_epoch.fetch_add(1, std::memory_order_release);
       return;
     }
@@ -112,6 +116,7 @@ void end(std::uint64_t id) noexcept {
 std::uint32_t current() noexcept {
   stack* s = state::tls.ranges;
   if (s == nullptr || s->depth == 0) {
+    if (slots_in_use.load(std::memory_order_acquire) == 0) return 0;
     for (const started& slot : process_ranges) {
       const std::uint64_t id = slot.id.load(std::memory_order_acquire);
       if (id == 0 || id == ~std::uint64_t{0}) continue;
