@@ -114,6 +114,7 @@ void contexts(catalogue& c) {
   running.prepare = make_context;
   running.occupy = keep_second_busy;
   running.busy = {stream_kind::legacy};
+  running.judged = false;
   running.idle = false;
   // Work of another context: nothing here waits for it.
   auto& other = c.add("context/cuCtxSynchronize/second_busy", "a kernel runs in another context",

@@ -52,14 +52,14 @@ const char* const plain_ptx = HW_PTX_HEAD R"(
 const char* const local_stack_ptx = HW_PTX_HEAD R"(
 .visible .entry local_stack(.param .u64 out, .param .u32 index)
 {
-  .local .align 4 .b8 depot[16384];
+  .local .align 4 .b8 depot[65536];
   .reg .pred %p<2>;
   .reg .b32 %r<6>;
   .reg .b64 %rd<8>;
   ld.param.u64 %rd1, [out];
   ld.param.u32 %r1, [index];
-  and.b32 %r2, %r1, 4095;
-  xor.b32 %r3, %r2, 2047;
+  and.b32 %r2, %r1, 16383;
+  xor.b32 %r3, %r2, 8191;
   mov.u64 %rd2, depot;
   mul.wide.u32 %rd3, %r2, 4;
   add.s64 %rd4, %rd2, %rd3;

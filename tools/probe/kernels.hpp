@@ -10,7 +10,7 @@ namespace hostwait::probe {
 // writes 1 to the first word there when it starts and to the second when it ends.
 extern const char* const spin_ptx;
 
-// Small modules for first-use experiments, one entry each: `plain`, `local_stack` (16 KiB of local
+// Small modules for first-use experiments, one entry each: `plain`, `local_stack` (64 KiB of local
 // memory per thread, more than the default stack), `printing` (one character to the printf buffer);
 // `plain` comes with a variable `cell`.
 extern const char* const plain_ptx;

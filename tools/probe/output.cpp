@@ -46,9 +46,11 @@ std::string memory_of(const result& r) {
   return from ? name_of(r.source) : to ? name_of(r.destination) : "-";
 }
 
-// The rows of one experiment on one line: busy streams as columns.
+// The rows of one experiment on one line: busy streams as columns. One of them was measured.
 void experiment_line(std::string& text, const std::vector<const result*>& rows) {
-  const result& first = *rows.back();
+  const auto told = std::find_if(rows.begin(), rows.end(),
+                                 [](const result* r) { return r->what == outcome::measured; });
+  const result& first = **told;
   static constexpr stream_kind columns[] = {stream_kind::legacy, stream_kind::blocking,
                                             stream_kind::nonblocking, stream_kind::per_thread};
   std::string cells;

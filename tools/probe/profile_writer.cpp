@@ -38,6 +38,10 @@ bool belongs(const result& r, row_id row) {
     default:
       return false;
   }
+  const auto null = [](const operand& end) {
+    return end.as != declared::nothing && end.address == nullptr;
+  };
+  if (null(r.facts.source) || null(r.facts.destination)) return false;
   const hostwait_reason why = r.verdict.reason;
   return r.judged && r.what == outcome::measured && r.busy != stream_kind::none &&
          r.returned.empty() && !r.around.capture_open && !r.around.launch_blocking &&
@@ -91,20 +95,22 @@ std::vector<range> ranges_of(const std::map<std::uint64_t, std::vector<const res
 
 namespace {
 
-std::string lines_for(const report& all, bool (*wanted)(const result&)) {
+std::string lines_for(const report& all, bool mixed_too, bool (*wanted)(const result&)) {
   std::map<key, std::map<std::uint64_t, std::vector<const result*>>> groups;
   for (const result& r : all.rows) {
     const std::optional<row_id> row = r.in_table ? row_of(r.symbol) : std::nullopt;
     if (!row || !belongs(r, *row) || !wanted(r)) continue;
     const pointer_needs needs = needs_of(*row, r.facts);
-    groups[{r.symbol, needs.source ? name_of(r.source) : "*",
-            needs.destination ? name_of(r.destination) : "*", aux_of(r, *row)}][r.facts.bytes]
+    // Where the shim asks for no kind, it hands over "unknown".
+    groups[{r.symbol, needs.source ? name_of(r.source) : "-",
+            needs.destination ? name_of(r.destination) : "-", aux_of(r, *row)}][r.facts.bytes]
         .push_back(&r);
   }
   std::string text;
   for (const auto& [of, by_size] : groups) {
     const std::vector<range> ranges = ranges_of(by_size);
     for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (!mixed_too && std::string(ranges[i].verdict) == "depends") continue;
       const std::string from = i == 0 ? "*" : std::to_string(ranges[i].first);
       const std::string to = i + 1 == ranges.size() ? "*" : std::to_string(ranges[i].last);
       text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\n", std::get<0>(of), std::get<1>(of),
@@ -121,11 +127,11 @@ std::string to_profile(const report& all) {
   text +=
       fmt::format("device\t{}\t{}\t{}\n", all.device, all.compute_capability, all.driver_version);
   text += "# function, source, destination, smallest and largest size, argument, waits for\n";
-  return text + lines_for(all, [](const result&) { return true; });
+  return text + lines_for(all, false, [](const result&) { return true; });
 }
 
 std::string without_rule(const report& all) {
-  return lines_for(all,
+  return lines_for(all, true,
                    [](const result& r) { return r.verdict.reason == HOSTWAIT_REASON_UNMEASURED; });
 }
 

@@ -221,8 +221,15 @@ class session {
       if (!rest.busy.empty()) jobs.push_front(rest);
     };
     for (;;) {
+      if (hello && now_ns() >= deadline_) {
+        c.end();
+        c.wait();
+        finish(true);
+        if (!id.empty()) give_up(id, busy, outcome::skipped, "no time left");
+        return;
+      }
       const std::uint64_t patience = hello ? 25 * second : 60 * second;
-      const auto got = c.read(line, std::min(now_ns() + patience, deadline_ + 5 * second));
+      const auto got = c.read(line, std::min(now_ns() + patience, deadline_ + 8 * second));
       if (got == child::got::line) {
         take(line, hello, id, busy);
         continue;
