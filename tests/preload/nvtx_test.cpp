@@ -4,17 +4,15 @@
 // sites carry the range that was open.
 #include <hostwait/hostwait.h>
 #include <nvtx3/nvToolsExt.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 #include <thread>
 
 #include "nvtx_abi.hpp"
-#include "record/reader.hpp"
 #include "support/catch.hpp"
 #include "support/driver.hpp"
+#include "support/live_record.hpp"
 
 namespace {
 
@@ -37,26 +35,14 @@ void wait_as(const char* label) {
 
 // Label of each site -> path of its range, from this process's live record.
 std::map<std::string, std::string> ranges_by_label() {
-  for (const char* folder : {"/dev/shm", "/tmp"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      const std::string name = entry.path().filename();
-      if (name.find("-" + std::to_string(getpid()) + "-") == std::string::npos ||
-          entry.path().extension() != HOSTWAIT_RECORD_SUFFIX)
-        continue;
-      hostwait::read_error error;
-      const auto record = hostwait::record_file::load(entry.path(), error);
-      REQUIRE(record.has_value());
-      std::map<std::string, std::string> found;
-      record->for_each(HOSTWAIT_SECTION_SITES, [&](std::uint32_t i) {
-        const hostwait_record_site site = record->site(i);
-        found[std::string(record->string(site.label))] =
-            site.range == 0 ? "" : std::string(record->string(record->range(site.range - 1).path));
-      });
-      return found;
-    }
-  }
-  FAIL("no record of this process");
-  return {};
+  const hostwait::record_file record = hostwait_test::live_record();
+  std::map<std::string, std::string> found;
+  record.for_each(HOSTWAIT_SECTION_SITES, [&](std::uint32_t i) {
+    const hostwait_record_site site = record.site(i);
+    found[std::string(record.string(site.label))] =
+        site.range == 0 ? "" : std::string(record.string(record.range(site.range - 1).path));
+  });
+  return found;
 }
 
 nvtxEventAttributes_t event(nvtxMessageType_t type, nvtxMessageValue_t message) {

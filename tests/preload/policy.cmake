@@ -13,3 +13,15 @@ if(TARGET hostwait_sim)
       ASAN_OPTIONS=verify_asan_link_order=0)
   add_dependencies(test_preload_policy hostwait_sim hostwait_shim)
 endif()
+if(TARGET hostwait_sim)
+  hostwait_add_catch_test(
+    NAME preload.armed
+    SOURCES armed_test.cpp
+    LIBRARIES hostwait_api hostwait_cuda_headers hostwait_record_reader
+    ENVIRONMENT
+      LD_PRELOAD=$<TARGET_FILE:hostwait_shim>
+      LD_LIBRARY_PATH=$<TARGET_FILE_DIR:hostwait_sim>
+      "HOSTWAIT_OPTIONS=arm=poll,queue_full:threshold_us=500"
+      ASAN_OPTIONS=verify_asan_link_order=0)
+  add_dependencies(test_preload_armed hostwait_sim hostwait_shim)
+endif()

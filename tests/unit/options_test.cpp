@@ -91,6 +91,7 @@ TEST_CASE("wrong options give one line with option, value and remedy") {
   CHECK_THAT(error_of("colour=red"), ContainsSubstring("'colour'") && ContainsSubstring("help=1"));
   CHECK_THAT(error_of("level"), ContainsSubstring("key=value"));
   CHECK_THAT(error_of("arm=copy"), ContainsSubstring("queue_full"));
+  CHECK_THAT(error_of("arm=unlisted"), ContainsSubstring("use queue_full, poll"));
   CHECK_THAT(error_of("max_sites=0"), ContainsSubstring("1 to"));
   CHECK_THAT(error_of("max_sites=99999999999"), ContainsSubstring("1 to"));
   CHECK_THAT(error_of("stacks=65"), ContainsSubstring("0 to 64"));
