@@ -26,9 +26,14 @@ void note_state(row_id row, const call_facts& facts, int result) noexcept {
       if (state::capturing(key)) state::capture_ended(key);
       break;
     }
-    case row_cuProfilerStart: state::profiler_range(true); break;
-    case row_cuProfilerStop: state::profiler_range(false); break;
-    default: break;  // modes of waiting and of captures: seen, nothing to keep
+    case row_cuProfilerStart:
+      state::profiler_range(true);
+      break;
+    case row_cuProfilerStop:
+      state::profiler_range(false);
+      break;
+    default:
+      break;  // modes of waiting and of captures: seen, nothing to keep
   }
 }
 

@@ -27,9 +27,9 @@ struct call_facts {
   std::uint64_t bytes = 0;   // 0: none, or not known from the arguments
   std::uint64_t stream = 0;  // the handle as passed; meaningful if has_stream
   bool has_stream = false;
-  bool per_thread = false;   // the null stream means the per-thread default stream (_ptsz, _ptds)
+  bool per_thread = false;  // the null stream means the per-thread default stream (_ptsz, _ptds)
   bool two_dimensional = false;  // 2D and 3D descriptors: pitch and rows, not one flat range
-  std::uint64_t aux = 0;     // event handle, limit number, flags: what the row's rule reads
+  std::uint64_t aux = 0;         // event handle, limit number, flags: what the row's rule reads
   std::uint64_t aux2 = 0;
 };
 

@@ -95,11 +95,12 @@ enum hostwait_verdict {
 
 enum hostwait_reason {
   HOSTWAIT_REASON_NONE = 0,
-  HOSTWAIT_REASON_STAGING_LIMIT = 1, /* pageable upload: small copies are staged while room is left */
+  HOSTWAIT_REASON_STAGING_LIMIT =
+      1, /* pageable upload: small copies are staged while room is left */
   HOSTWAIT_REASON_QUEUE_DEPTH = 2,
   HOSTWAIT_REASON_LAZY_LOAD = 3,
   HOSTWAIT_REASON_UNMEASURED = 4, /* outside the domain in which the rule was measured */
-  HOSTWAIT_REASON_CAPTURE = 5     /* a stream capture is open: the call may fail instead of waiting */
+  HOSTWAIT_REASON_CAPTURE = 5 /* a stream capture is open: the call may fail instead of waiting */
 };
 
 enum hostwait_direction {
@@ -138,16 +139,16 @@ struct hostwait_record_header {
   uint32_t pid, ppid;
   int32_t rank, world; /* from RANK/WORLD_SIZE and the like; -1 where unknown */
   uint64_t start_real_ns, start_mono_ns;
-  uint64_t end_mono_ns; /* 0 until sealed */
-  uint64_t file_bytes;  /* bytes of the file in use, header included */
-  uint32_t driver_version; /* cuDriverGetVersion, 0 before it is known */
-  uint32_t dropped_sites;  /* site look-ups that fell into "other" */
+  uint64_t end_mono_ns;            /* 0 until sealed */
+  uint64_t file_bytes;             /* bytes of the file in use, header included */
+  uint32_t driver_version;         /* cuDriverGetVersion, 0 before it is known */
+  uint32_t dropped_sites;          /* site look-ups that fell into "other" */
   uint32_t program, host, options; /* strings */
-  uint64_t unseen_locks; /* calls counted at "other" because a lock was held */
+  uint64_t unseen_locks;           /* calls counted at "other" because a lock was held */
   uint64_t mismatched_pops;
-  char driver_text[32];  /* "580.159.03", NUL-padded, where it is known */
-  char routes[96];       /* comma list, NUL-padded: "dlsym, cuGetProcAddress" */
-  char why_blind[256];   /* lines joined by '\n', NUL-padded */
+  char driver_text[32];   /* "580.159.03", NUL-padded, where it is known */
+  char routes[96];        /* comma list, NUL-padded: "dlsym, cuGetProcAddress" */
+  char why_blind[256];    /* lines joined by '\n', NUL-padded */
   uint64_t fold_sequence; /* odd while an ended thread's counters move to thread 0: a reader that
                              wants exact sums reads it before and after, and again if it moved */
   uint64_t reserved[15];
@@ -180,9 +181,9 @@ struct hostwait_record_site {
 enum { HOSTWAIT_SITE_OTHER = 1u << 0, HOSTWAIT_SITE_IN_CAPTURE = 1u << 1 };
 
 struct hostwait_record_thread {
-  uint32_t tid;        /* 0: the entry that ended threads are folded into (always entry 0) */
-  uint32_t state;      /* 0 free, 1 alive, 2 ended */
-  char name[16];       /* NUL-padded */
+  uint32_t tid;   /* 0: the entry that ended threads are folded into (always entry 0) */
+  uint32_t state; /* 0 free, 1 alive, 2 ended */
+  char name[16];  /* NUL-padded */
   uint64_t start_mono_ns, end_mono_ns;
   uint64_t in_call_since_ns; /* CLOCK_MONOTONIC; 0 = not in a catalogued call */
   uint32_t in_call;          /* calls index + 1 while in one */
@@ -257,7 +258,7 @@ enum { HOSTWAIT_STEP_STEADY = 1u << 0 }; /* not a step: the end of warm-up */
 struct hostwait_record_control {
   uint32_t generation; /* increased last, after the other words */
   uint32_t paused;     /* 1: record and refuse nothing */
-  uint64_t actions;    /* default action of kind i in bits 4i..4i+3; hostwait_action + 1, 0 = keep */
+  uint64_t actions; /* default action of kind i in bits 4i..4i+3; hostwait_action + 1, 0 = keep */
   uint64_t reserved[6];
 };
 
