@@ -24,9 +24,9 @@ driver* driver::load(std::string& why) {
   }
   static driver found;
   for (unsigned i = 0; i < row_count; ++i) found.rows_[i] = ::dlsym(library, rows[i].symbol);
-#define X(symbol) find(library, #symbol, found.symbol);
-  HW_PROBE_OTHERS
-#undef X
+#define HW_PROBE_OTHER(symbol) find(library, #symbol, found.symbol);
+#include "others.def"
+#undef HW_PROBE_OTHER
   if (found.cuInit == nullptr || found.cuDevicePrimaryCtxRetain == nullptr ||
       found.cuStreamCreate == nullptr) {
     why = "libcuda.so.1 lacks functions that every driver has";

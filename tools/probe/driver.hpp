@@ -13,36 +13,6 @@
 
 namespace hostwait::probe {
 
-// Functions outside the table, by exact symbol.
-#define HW_PROBE_OTHERS                                                                            \
-  X(cuInit)                                                                                        \
-  X(cuDriverGetVersion)                                                                            \
-  X(cuGetErrorName)                                                                                \
-  X(cuDeviceGet)                                                                                   \
-  X(cuDeviceGetCount)                                                                              \
-  X(cuDeviceGetName)                                                                               \
-  X(cuDeviceGetAttribute)                                                                          \
-  X(cuDeviceGetDefaultMemPool) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain)                \
-      X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxPopCurrent_v2) X(cuCtxPushCurrent_v2) X(        \
-          cuCtxCreate_v4) X(cuCtxGetLimit) X(cuCtxSetCacheConfig) X(cuCtxFromGreenCtx)             \
-          X(cuDeviceGetDevResource) X(cuDevSmResourceSplitByCount) X(cuDevResourceGenerateDesc) X( \
-              cuGreenCtxCreate) X(cuGreenCtxStreamCreate) X(cuStreamCreate) X(cuStreamDestroy_v2)  \
-              X(cuStreamIsCapturing) X(cuEventDestroy_v2) X(cuPointerGetAttributes)                \
-                  X(cuMemHostGetDevicePointer_v2) X(cuMemGetInfo_v2) X(cuMemAdvise_v2)             \
-                      X(cuMemRangeGetAttribute) X(cuMemCreate) X(cuMemAddressReserve)              \
-                          X(cuMemGetAllocationGranularity) X(cuMemPoolCreate) X(cuMemPoolDestroy)  \
-                              X(cuMemPoolSetAttribute) X(cuMemPoolGetAttribute)                    \
-                                  X(cuIpcGetMemHandle) X(cuGraphCreate) X(cuGraphDestroy)          \
-                                      X(cuGraphAddEmptyNode) X(cuGraphAddKernelNode_v2)            \
-                                          X(cuGraphAddMemcpyNode) X(cuGraphAddHostNode)            \
-                                              X(cuGraphAddMemAllocNode) X(cuGraphAddMemFreeNode)   \
-                                                  X(cuGraphExecDestroy) X(cuGraphExecUpdate_v2)    \
-                                                      X(cuGraphExecKernelNodeSetParams_v2)         \
-                                                          X(cuLinkCreate_v2) X(cuLinkAddData_v2)   \
-                                                              X(cuLinkComplete) X(cuLinkDestroy)   \
-                                                                  X(cuFuncSetCacheConfig) X(       \
-                                                                      cuDevicePrimaryCtxGetState)
-
 class driver {
  public:
   // Null and a reason where there is no driver.
@@ -52,9 +22,9 @@ class driver {
   typename signature<Row>::type* get() const {
     return reinterpret_cast<typename signature<Row>::type*>(rows_[Row]);
   }
-#define X(symbol) decltype(&::symbol) symbol = nullptr;
-  HW_PROBE_OTHERS
-#undef X
+#define HW_PROBE_OTHER(symbol) decltype(&::symbol) symbol = nullptr;
+#include "others.def"
+#undef HW_PROBE_OTHER
 
   bool simulated() const {
     return simulated_;
