@@ -13,18 +13,31 @@
 
 namespace hostwait::cai {
 
-#define HOSTWAIT_CAI_COUNTERS(X)                                                                  \
-  X(acquires)                                                                                     \
-  X(elided)                                                                                       \
-  X(ready_now)                                                                                    \
-  X(waits)                                                                                        \
-  X(back_edges)                                                                                   \
-  X(event_waits)                                                                                  \
-  X(host_waits)                                                                                   \
-  X(polls)                                                                                        \
-  X(opt_outs) X(opt_outs_pending) X(legacy_producer_current) X(legacy_via_dlpack) X(legacy_join)  \
-      X(legacy_device) X(legacy_none) X(capture_refused) X(capture_assumed) X(back_edges_skipped) \
-          X(events_created) X(retired) X(drained)
+// One a line.
+// clang-format off
+#define HOSTWAIT_CAI_COUNTERS(X) \
+  X(acquires) \
+  X(elided) \
+  X(ready_now) \
+  X(waits) \
+  X(back_edges) \
+  X(event_waits) \
+  X(host_waits) \
+  X(polls) \
+  X(opt_outs) \
+  X(opt_outs_pending) \
+  X(legacy_producer_current) \
+  X(legacy_via_dlpack) \
+  X(legacy_join) \
+  X(legacy_device) \
+  X(legacy_none) \
+  X(capture_refused) \
+  X(capture_assumed) \
+  X(back_edges_skipped) \
+  X(events_created) \
+  X(retired) \
+  X(drained)
+// clang-format on
 
 struct counters {
 #define HOSTWAIT_CAI_MEMBER(name) std::atomic<uint64_t> name;

@@ -70,12 +70,16 @@ judgement classify(rule_id rule, const call_facts& facts, hostwait_memory source
                    hostwait_memory destination, const surroundings& now) noexcept;
 
 // What the call may take by itself on an idle GPU; time beyond it counts as waiting. The base and
-// the rate come from the options.
-std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t base_us = 20,
-                          std::uint64_t gb_per_s = 2) noexcept;
+// the rate come from the options. `managed`: one end is known to be managed memory.
+std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t base_us = 50,
+                          std::uint64_t gb_per_s = 1, bool managed = false) noexcept;
 
 // False for kinds whose own cost cannot be told from the arguments (allocation, loading, context
 // set-up): their time is shown as time in the call, never as waiting.
 bool own_cost_known(row_id row) noexcept;
+
+inline bool touches_managed(const judgement& judged) noexcept {
+  return judged.source == HOSTWAIT_MEMORY_MANAGED || judged.destination == HOSTWAIT_MEMORY_MANAGED;
+}
 
 }  // namespace hostwait

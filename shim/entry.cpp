@@ -34,20 +34,22 @@ bool nested(const thread_block& t, std::uintptr_t frame) noexcept {
 using attribute_query = CUresult (*)(unsigned, CUpointer_attribute*, void**, CUdeviceptr);
 
 // The plural form: the singular one reports an error on pageable memory.
-hostwait_memory memory_kind(unsigned copy, const operand& end) noexcept {
+hostwait_memory memory_kind(unsigned copy, const operand& end, bool& sync_memops) noexcept {
   if (end.as == declared::array) return HOSTWAIT_MEMORY_ARRAY;
   if (end.address == nullptr) return HOSTWAIT_MEMORY_UNKNOWN;
   const auto ask = reinterpret_cast<attribute_query>(
       resolve::helper(resolve::helper_id::pointer_attributes, copy));
   if (ask == nullptr) return HOSTWAIT_MEMORY_UNKNOWN;
   unsigned type = 0;
-  unsigned managed = 0;
+  unsigned managed = 0, synchronous = 0;
   CUmemoryPool pool = nullptr;
   CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                 CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
-  void* values[] = {&type, &managed, &pool};
-  if (ask(3, names, values, reinterpret_cast<CUdeviceptr>(end.address)) != CUDA_SUCCESS)
+                                 CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                                 CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+  void* values[] = {&type, &managed, &pool, &synchronous};
+  if (ask(4, names, values, reinterpret_cast<CUdeviceptr>(end.address)) != CUDA_SUCCESS)
     return HOSTWAIT_MEMORY_UNKNOWN;
+  if ((synchronous & 0xff) != 0) sync_memops = true;
   if ((managed & 0xff) != 0) return HOSTWAIT_MEMORY_MANAGED;
   switch (type) {
     case 0:
@@ -168,10 +170,12 @@ void judge(call_context& call) noexcept {
   around.compute_capability = state::compute_capability();
   call.in_capture = around.capture_on_stream;
   const pointer_needs needs = needs_of(call.row, call.facts);
-  const hostwait_memory source =
-      needs.source ? memory_kind(call.copy, call.facts.source) : HOSTWAIT_MEMORY_UNKNOWN;
+  const hostwait_memory source = needs.source
+                                     ? memory_kind(call.copy, call.facts.source, around.sync_memops)
+                                     : HOSTWAIT_MEMORY_UNKNOWN;
   const hostwait_memory destination =
-      needs.destination ? memory_kind(call.copy, call.facts.destination) : HOSTWAIT_MEMORY_UNKNOWN;
+      needs.destination ? memory_kind(call.copy, call.facts.destination, around.sync_memops)
+                        : HOSTWAIT_MEMORY_UNKNOWN;
   call.verdict = classify(call.row, call.facts, source, destination, around);
   if (const verdict_profile* measured = loaded_profile())
     profile_override(*measured, call.row, call.facts, source, destination, around, call.verdict);
@@ -230,7 +234,8 @@ bool over_own_cost(const call_context& call, std::uint64_t ns) noexcept {
   const options& set = state::settings();
   if (rows[call.row].type == row_type::pressure) return ns > std::uint64_t{set.threshold_us} * 1000;
   return own_cost_known(call.row) &&
-         ns > own_cost_ns(call.row, call.facts, set.own_cost_us, set.own_cost_gb_per_s);
+         ns > own_cost_ns(call.row, call.facts, set.own_cost_us, set.own_cost_gb_per_s,
+                          touches_managed(call.verdict));
 }
 
 // A query that keeps answering "not ready" on one handle is a wait that spins.

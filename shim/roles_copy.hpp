@@ -6,13 +6,19 @@
 
 #include "roles.hpp"
 
+#include <cstring>
+
 namespace hostwait::roles {
 
 namespace detail {
 
-// Reads one end of a 2D or 3D descriptor. A type that the driver does not know leaves it empty.
-inline operand end_of(CUmemorytype type, const void* host_pointer, std::uint64_t device_pointer,
-                      CUarray handle) noexcept {
+// Reads one end of a 2D or 3D descriptor. A type that the driver does not know leaves it empty; it
+// is read as a number, since any bits may stand in a caller's descriptor.
+inline operand end_of(const CUmemorytype& given, const void* host_pointer,
+                      std::uint64_t device_pointer, CUarray handle) noexcept {
+  unsigned type;
+  static_assert(sizeof type == sizeof given);
+  std::memcpy(&type, &given, sizeof type);
   switch (type) {
     case CU_MEMORYTYPE_HOST:
       return host(host_pointer);

@@ -49,6 +49,8 @@
   HW_RULE(launch, "as enqueue; its stream always under CUDA_LAUNCH_BLOCKING; every stream at the "\
           "first launch of a kernel that needs more local memory",                                \
           "room is left; a capturing stream", "measured")                                         \
+  HW_RULE(graph_launch, "its stream, when the queue is full or the graph copies into pageable "    \
+          "memory", "a capturing stream", "measured")                                             \
   HW_RULE(unmeasured, "unknown", "", "unmeasured")                                                \
   HW_RULE(state, "nothing", "always", "documented")
 // clang-format on

@@ -100,7 +100,8 @@ enum hostwait_reason {
   HOSTWAIT_REASON_QUEUE_DEPTH = 2,
   HOSTWAIT_REASON_LAZY_LOAD = 3,
   HOSTWAIT_REASON_UNMEASURED = 4, /* outside the domain in which the rule was measured */
-  HOSTWAIT_REASON_CAPTURE = 5 /* a stream capture is open: the call may fail instead of waiting */
+  HOSTWAIT_REASON_CAPTURE = 5,    /* a stream capture is open: the call may fail, not wait */
+  HOSTWAIT_REASON_GRAPH_NODES = 6 /* a graph may hold copies that wait */
 };
 
 enum hostwait_direction {

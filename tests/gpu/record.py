@@ -76,6 +76,28 @@ class Record:
         return ""
 
 
+def made_at_the_end(paths, within_ns=1_000_000_000):
+    """{symbol: text} of the calls whose every site was first seen in the last second before the
+    record was sealed, and after every copy and explicit wait of the process."""
+    late, other = {}, set()
+    for path in paths:
+        record = Record(path)
+        calls = list(record.entries(CALLS, Call))
+        sites = [s for s in record.entries(SITES, Site) if s.call < len(calls)]
+        work = [s.first_mono_ns for s in sites
+                if KINDS[calls[s.call].kind] in ("device_sync", "stream_sync", "event_sync", "copy",
+                                                 "async_copy")]
+        for site in sites:
+            symbol = record.string(calls[site.call].name)
+            before_end = record.header.end_mono_ns - site.first_mono_ns
+            if (record.header.end_mono_ns and before_end < within_ns and
+                    site.first_mono_ns > max(work, default=0)):
+                late[symbol] = f"first {before_end / 1e6:.1f} ms before the record was sealed"
+            else:
+                other.add(symbol)
+    return {symbol: text for symbol, text in late.items() if symbol not in other}
+
+
 def counts(paths):
     """{(symbol, kind, verdict): {calls, waited, latent, refused, held, violations, max_ns}}."""
     totals = {}

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
 # NVTX ranges under the preload, with nvtx3's own headers. Where they are not installed (PyPI's
 # nvidia-nvtx has them, the CUDA runtime package has not) the test says so and is skipped.
 find_path(HOSTWAIT_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${HOSTWAIT_CUDA_INCLUDE})

@@ -199,7 +199,10 @@ TEST_CASE("unified copies get their direction from the memory kinds") {
   CHECK(copy(HOSTWAIT_MEMORY_DEVICE, HOSTWAIT_MEMORY_DEVICE).direction == HOSTWAIT_DIRECTION_D2D);
   CHECK(copy(HOSTWAIT_MEMORY_DEVICE, HOSTWAIT_MEMORY_PAGEABLE).verdict == HOSTWAIT_VERDICT_STREAM);
   CHECK(copy(HOSTWAIT_MEMORY_PINNED, HOSTWAIT_MEMORY_PAGEABLE).direction == HOSTWAIT_DIRECTION_H2H);
-  CHECK(copy(HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_DEVICE).verdict == HOSTWAIT_VERDICT_STREAM);
+  // Under the unified entry points managed memory behaves as device memory (probed on the H200).
+  CHECK(copy(HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_DEVICE).verdict == HOSTWAIT_VERDICT_NONE);
+  CHECK(copy(HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_PINNED).verdict == HOSTWAIT_VERDICT_NONE);
+  CHECK(copy(HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_PAGEABLE).verdict == HOSTWAIT_VERDICT_STREAM);
   const judgement blind = copy(unknown, HOSTWAIT_MEMORY_DEVICE);
   CHECK(blind.direction == HOSTWAIT_DIRECTION_NONE);
   CHECK(blind.reason == HOSTWAIT_REASON_UNMEASURED);
@@ -211,12 +214,12 @@ TEST_CASE("what nobody measured says so") {
        {judge(row_cuMemcpyHtoAAsync_v2, roles::htoa::of(array, 0, &local, 4 << 20, stream(3)),
               HOSTWAIT_MEMORY_PAGEABLE, unknown),
         judge(row_cuMemcpyDtoDAsync_v2, roles::dtod::of(1, 2, 4, stream(3)),
-              HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_DEVICE),
+              HOSTWAIT_MEMORY_PAGEABLE, HOSTWAIT_MEMORY_DEVICE),
         judge(row_cuMemcpyPeer, roles::peer::of(1, reinterpret_cast<CUcontext>(8), 2, nullptr, 4),
               unknown, unknown),
         judge(row_cuMemcpyBatchAsync_v2, call_facts{}, unknown, unknown),
-        judge(row_cuMemUnmap, roles::range::of(1, 2), unknown, unknown),
-        judge(row_cuCtxSetLimit, roles::limit::of(CU_LIMIT_MALLOC_HEAP_SIZE, 1), unknown, unknown),
+        judge(row_cuCtxSetLimit, roles::limit::of(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 1), unknown,
+              unknown),
         judge(row_cuMemsetD8_v2, roles::memset::of(1, '\0', 4), unknown,
               HOSTWAIT_MEMORY_PAGEABLE)}) {
     CHECK(j.verdict == HOSTWAIT_VERDICT_DEPENDS);
@@ -290,6 +293,36 @@ TEST_CASE("enqueue calls depend on the queue unless few are known to be in it") 
         HOSTWAIT_VERDICT_DEPENDS);
 }
 
+TEST_CASE("what the probe measured on the H200") {
+  const auto verdict = [](row_id row, const call_facts& facts, hostwait_memory source = unknown,
+                          hostwait_memory destination = unknown) {
+    return judge(row, facts, source, destination).verdict;
+  };
+  // No bytes, no wait.
+  CHECK(verdict(row_cuMemcpyDtoH_v2, roles::dtoh::of(&local, 1, 0)) == HOSTWAIT_VERDICT_NONE);
+  CHECK(verdict(row_cuMemcpyDtoHAsync_v2, roles::dtoh::of(&local, 1, 0, stream(3)),
+                HOSTWAIT_MEMORY_DEVICE, HOSTWAIT_MEMORY_PAGEABLE) == HOSTWAIT_VERDICT_NONE);
+  // Device pointers by signature that are none: only the call without Async waits.
+  for (const hostwait_memory memory : {HOSTWAIT_MEMORY_MANAGED, HOSTWAIT_MEMORY_PINNED}) {
+    CHECK(verdict(row_cuMemcpyDtoD_v2, roles::dtod::of(1, 2, 4), memory, HOSTWAIT_MEMORY_DEVICE) ==
+          HOSTWAIT_VERDICT_LEGACY);
+    CHECK(verdict(row_cuMemcpyDtoDAsync_v2, roles::dtod::of(1, 2, 4, stream(3)), memory,
+                  HOSTWAIT_MEMORY_DEVICE) == HOSTWAIT_VERDICT_NONE);
+  }
+  CHECK(verdict(row_cuCtxSetLimit, roles::limit::of(CU_LIMIT_MALLOC_HEAP_SIZE, 1)) ==
+        HOSTWAIT_VERDICT_NONE);
+  CHECK(verdict(row_cuMemUnmap, roles::range::of(1, 2)) == HOSTWAIT_VERDICT_NONE);
+  for (const row_id row : {row_cuGreenCtxCreate, row_cuIpcCloseMemHandle, row_cuCtxDestroy_v2,
+                           row_cuLibraryUnload, row_cuMipmappedArrayDestroy})
+    CHECK(verdict(row, call_facts{}) == HOSTWAIT_VERDICT_CONTEXT);
+  surroundings shallow;
+  shallow.queued_since_idle = 2;
+  const judgement graph = judge(row_cuGraphLaunch, roles::stream_last::of(nullptr, stream(3)),
+                                unknown, unknown, shallow);
+  CHECK(graph.verdict == HOSTWAIT_VERDICT_DEPENDS);
+  CHECK(graph.reason == HOSTWAIT_REASON_GRAPH_NODES);
+}
+
 TEST_CASE("arrays count as device memory") {
   CUarray array = reinterpret_cast<CUarray>(0x20);
   const auto verdict = [](row_id row, const call_facts& facts, hostwait_memory source = unknown,
@@ -299,6 +332,8 @@ TEST_CASE("arrays count as device memory") {
   CHECK(verdict(row_cuMemcpyHtoA_v2, roles::htoa::of(array, 0, &local, 4)) ==
         HOSTWAIT_VERDICT_LEGACY);
   CHECK(verdict(row_cuMemcpyHtoA_v2_ptds, roles::htoa::of(array, 0, &local, 4)) ==
+        HOSTWAIT_VERDICT_DEPENDS);
+  CHECK(verdict(row_cuMemcpyHtoA_v2_ptds, roles::htoa::of(array, 0, &local, 4 << 20)) ==
         HOSTWAIT_VERDICT_STREAM);
   CHECK(verdict(row_cuMemcpyAtoA_v2, roles::atoa::of(array, 0, array, 0, 4)) ==
         HOSTWAIT_VERDICT_NONE);
@@ -359,17 +394,19 @@ TEST_CASE("the first launch of a kernel depends on what it must load") {
   CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict == HOSTWAIT_VERDICT_NONE);
 }
 
-TEST_CASE("own cost: 20 us and 2 GB/s for copies and memsets, floors for frees") {
+TEST_CASE("own cost: 50 us, twice that and 1 GB/s for copies and memsets, floors for frees") {
   call_facts facts;
   facts.bytes = 4u << 20;
-  CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts) == 20000 + (2u << 20));
-  CHECK(own_cost_ns(row_cuMemsetD8_v2, facts, 5, 1) == 5000 + (4u << 20));
-  CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts, 5, 0) == 5000);
-  CHECK(own_cost_ns(row_cuStreamSynchronize, facts) == 20000);
+  CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts) == 100000 + (4u << 20));
+  CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts, 50, 1, true) == 350000 + (4u << 20));
+  CHECK(own_cost_ns(row_cuMemsetD8_v2, facts, 5, 2) == 10000 + (2u << 20));
+  CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts, 5, 0) == 10000);
+  CHECK(own_cost_ns(row_cuStreamSynchronize, facts) == 50000);
   CHECK(own_cost_ns(row_cuMemFree_v2, facts) == 1000000);
-  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) == 20000 + 1000000 + (4u << 20) / 8);
+  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) == 20000 + 1000000 + (4u << 20) / 6);
   facts.bytes = 0;
-  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) > 10000000);  // the size is not known
+  CHECK(own_cost_ns(row_cuMemcpyBatchAsync_v2, facts) == 350000);  // the size is not known
+  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) > 10000000);
   CHECK(own_cost_known(row_cuMemcpyDtoH_v2));
   CHECK_FALSE(own_cost_known(row_cuMemAlloc_v2));
   CHECK_FALSE(own_cost_known(row_cuModuleLoadData));

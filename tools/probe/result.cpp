@@ -22,7 +22,8 @@ HW_NAMES(stream_kind, "-", "legacy", "blocking", "nonblocking", "per_thread", "o
 HW_NAMES(outcome, "measured", "unsupported", "hung", "crashed", "skipped")
 HW_NAMES(agreement, "yes", "no", "depends", "-")
 HW_NAMES(hostwait_verdict, "none", "stream", "legacy", "context", "depends", "unmeasured")
-HW_NAMES(hostwait_reason, "", "staging_limit", "queue_depth", "lazy_load", "unmeasured", "capture")
+HW_NAMES(hostwait_reason, "", "staging_limit", "queue_depth", "lazy_load", "unmeasured", "capture",
+         "graph_nodes")
 HW_NAMES(hostwait_memory, "-", "pageable", "pinned", "device", "managed", "array", "pool")
 HW_NAMES(hostwait_direction, "-", "H2D", "D2H", "D2D", "H2H")
 HW_NAMES(declared, "-", "host", "device", "unified", "array")
@@ -235,7 +236,7 @@ void judge_again(result& r) {
       const pointer_needs needs = needs_of(id, r.facts);
       r.verdict = classify(id, r.facts, needs.source ? r.source : HOSTWAIT_MEMORY_UNKNOWN,
                            needs.destination ? r.destination : HOSTWAIT_MEMORY_UNKNOWN, r.around);
-      r.own_cost_ns = own_cost_ns(id, r.facts);
+      r.own_cost_ns = own_cost_ns(id, r.facts, 50, 1, touches_managed(r.verdict));
       r.own_cost_known = own_cost_known(id) && rows[id].type == row_type::wait;
     }
   } else {

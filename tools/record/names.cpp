@@ -29,8 +29,8 @@ const char* verdict_name(std::uint32_t verdict) {
 }
 
 const char* reason_name(std::uint32_t reason) {
-  static constexpr const char* names[] = {"",          "staging_limit", "queue_depth",
-                                          "lazy_load", "unmeasured",    "capture"};
+  static constexpr const char* names[] = {"",           "staging_limit", "queue_depth", "lazy_load",
+                                          "unmeasured", "capture",       "graph_nodes"};
   return pick(names, reason);
 }
 

@@ -118,10 +118,9 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
   std::free(buffer);
 }
 
-void write_counts() {
+void write_file() {
   const char* wanted = std::getenv("CUPTI_COUNT_OUTPUT");
   if (wanted == nullptr) return;
-  cuptiActivityFlushAll(0);
   std::string path = wanted;
   const std::size_t at = path.find("%p");
   if (at != std::string::npos) path.replace(at, 2, std::to_string(getpid()));
@@ -146,6 +145,17 @@ void write_counts() {
                  static_cast<unsigned long long>(sync_records[i]));
   }
   std::fclose(out);
+}
+
+void write_counts() {
+  if (std::getenv("CUPTI_COUNT_OUTPUT") == nullptr) return;
+  cuptiActivityFlushAll(0);
+  write_file();
+}
+
+// Once more when the library is finalized: the runtime tears down in exit handlers of its own.
+__attribute__((destructor)) void write_last() {
+  if (subscribed) write_file();
 }
 
 }  // namespace
