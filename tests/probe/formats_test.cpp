@@ -154,23 +154,23 @@ TEST_CASE("a profile tells the null stream's scope from every stream's") {
     all.rows.push_back(r);
   };
   for (stream_kind busy : busy_kinds) {
-    add("cuMemUnmap", busy, busy != stream_kind::nonblocking);
-    add("cuMemRelease", busy, true);
+    add("cuDestroyExternalMemory", busy, busy != stream_kind::nonblocking);
+    add("cuCtxDetach", busy, true);
     add("cuMemMap", busy, false);
-    add("cuMemSetAccess", busy, busy == stream_kind::nonblocking);
+    add("cuMulticastUnbind", busy, busy == stream_kind::nonblocking);
   }
   // One stream that its own scope does not reach: nothing follows.
   add("cuMemAllocPitch_v2", stream_kind::nonblocking, false);
   const std::string text = to_profile(all);
-  CHECK(text.find("cuMemUnmap\t-\t-\t*\t*\t*\town\n") != text.npos);
-  CHECK(text.find("cuMemRelease\t-\t-\t*\t*\t*\tcontext\n") != text.npos);
+  CHECK(text.find("cuDestroyExternalMemory\t-\t-\t*\t*\t*\town\n") != text.npos);
+  CHECK(text.find("cuCtxDetach\t-\t-\t*\t*\t*\tcontext\n") != text.npos);
   CHECK(text.find("cuMemMap\t-\t-\t*\t*\t*\tnone\n") != text.npos);
-  CHECK(text.find("cuMemSetAccess") == text.npos);  // no verdict fits
+  CHECK(text.find("cuMulticastUnbind") == text.npos);  // no verdict fits
   CHECK(text.find("cuMemAllocPitch_v2") == text.npos);
   CHECK(without_rule(all).empty());
   for (result& r : all.rows) judge_again(r);
-  CHECK(without_rule(all).find("cuMemRelease") != std::string::npos);
-  CHECK(without_rule(all).find("cuMemSetAccess\t-\t-\t*\t*\t*\tdepends\n") != std::string::npos);
+  CHECK(without_rule(all).find("cuCtxDetach") != std::string::npos);
+  CHECK(without_rule(all).find("cuMulticastUnbind\t-\t-\t*\t*\t*\tdepends\n") != std::string::npos);
 }
 
 TEST_CASE("what holds for a null pointer is not said of others") {

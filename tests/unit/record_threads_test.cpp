@@ -2,6 +2,7 @@
 // Copyright The hostwait authors
 // Counting from many threads: exact sums, folding, bounded slots, readers of a live file.
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -40,14 +41,19 @@ TEST_CASE("calls of many threads on shared and own sites sum exactly", "[record]
 
   record_reader record(record_of(out.path, pid));
   CHECK(record.header.state == HOSTWAIT_RECORD_SEALED);
-  CHECK(record.header.unseen_locks == 0);
   CHECK(record.calls() == 2 * threads * rounds);
   REQUIRE(record.sites().size() == 2 + threads);  // "other", the shared one, each thread's own
   std::map<std::uint32_t, std::uint64_t> by_site = record.calls_by_site();
+  // On a busy machine a first sight may meet the lock: that call is at "other", and counted there.
+  std::uint64_t missing = 0;
   for (std::uint32_t site = 1; site < record.sites().size(); ++site) {
     bool shared = record.stack(record.sites()[site].native).front() == 0x1000;
-    CHECK(by_site[site] == (shared ? threads * rounds : rounds));
+    const std::uint64_t made = shared ? threads * rounds : rounds;
+    REQUIRE(by_site[site] <= made);
+    missing += made - by_site[site];
   }
+  CHECK(missing == by_site[0]);
+  CHECK(missing == record.header.unseen_locks);
   std::uint64_t in_buckets[32] = {};
   for (const auto& h : record.all<hostwait_record_histogram>(HOSTWAIT_SECTION_HISTOGRAMS))
     for (int i = 0; i < 32; ++i) in_buckets[i] += h.bucket[i];
@@ -114,7 +120,10 @@ TEST_CASE("a reader of the live file never sees a count go back", "[record]") {
             std::filesystem::path path = record_of(out.path, getpid());
             std::uint64_t before = 0;
             int result = 0;
-            for (unsigned good = 0, tried = 0; good < 50 && tried < 5000; ++tried) {
+            const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+            for (unsigned good = 0; good < 50 && std::chrono::steady_clock::now() < deadline;) {
+              // A folding thread may have lost its processor: give it ours.
+              std::this_thread::yield();
               record_reader now(path);
               if (now.header.fold_sequence % 2 != 0) continue;
               record_reader again(path);  // counts of `now` may be older than its header
