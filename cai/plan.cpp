@@ -59,6 +59,7 @@ int planner::opt_out(const hostwait_cai_ready& ready, int32_t index) {
   const relaxed_capture_mode relaxed(*session_.driver);
   if (session_.driver->stream_query(handle(stream.stream)) != cu_not_ready) return HOSTWAIT_CAI_OK;
   hostwait::cai::add(count.opt_outs_pending);
+  hostwait_audit("exchange: order opted out of, work pending");
   if (listening) {
     const hostwait_cai_audit audit{sizeof audit, index, ready.stream, consumer_.stream};
     hooks->audit(hooks->user, &audit);

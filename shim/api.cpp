@@ -75,6 +75,12 @@ int api_action_of(std::uint32_t kind) {
   return static_cast<int>(action);
 }
 
+int api_audit(const char* what) {
+  if (what == nullptr) return HOSTWAIT_INVALID;
+  entry::note_audit(entry::caller_of(__builtin_frame_address(0)), what);
+  return 0;
+}
+
 constexpr hostwait_api_table table = {
     sizeof(hostwait_api_table),
     HOSTWAIT_VERSION_MAJOR * 10000 + HOSTWAIT_VERSION_MINOR * 100 + HOSTWAIT_VERSION_PATCH,
@@ -86,7 +92,8 @@ constexpr hostwait_api_table table = {
     api_stats_get,
     api_last_refused,
     api_set_paused,
-    api_action_of};
+    api_action_of,
+    api_audit};
 
 __attribute__((constructor)) void start() {
   const int saved = errno;

@@ -100,6 +100,7 @@ constexpr std::uint64_t staging_limit = 2u << 20;
 constexpr std::uint64_t inline_limit = 64u << 10;
 // Inline copies of 64 KiB fill the queue fastest: the 63rd waits.
 constexpr std::uint32_t queue_surely_has_room = 62;
+constexpr std::uint32_t uploads_surely_staged = 2;
 // CUlimit numbers.
 constexpr std::uint64_t limit_stack_size = 0, limit_printf_fifo = 1, limit_heap = 2,
                         limit_l2_fetch = 5;
@@ -173,6 +174,9 @@ ruling copy_async(const hostwait::query& q) {
   if (a == place::pageable) {
     const bool flat = !q.facts.two_dimensional && b == place::device;
     if (flat && q.facts.bytes <= inline_limit && q.now.queued_since_idle < queue_surely_has_room)
+      return measured(nothing());
+    // The third upload above the inline limit waits (measured), whatever its shape.
+    if (q.facts.bytes <= staging_limit && q.now.queued_since_idle < uploads_surely_staged)
       return measured(nothing());
     if (q.facts.bytes <= staging_limit) return depends_on(HOSTWAIT_REASON_STAGING_LIMIT);
     return flat ? measured(own_stream(q.facts)) : never_measured();

@@ -262,6 +262,24 @@ void note_poll(call_context& call, int result, std::uint64_t end_ns) noexcept {
 
 }  // namespace
 
+void note_audit(const unwind::registers& caller, const char* what) noexcept {
+  const options& set = state::settings();
+  if (state::paused() || !record::ensure_open()) return;
+  std::uintptr_t frames[64];
+  record::site_key key;
+  key.row = row_cuStreamWaitEvent;  // the call that would have kept the order
+  key.verdict = {};
+  key.native = frames;
+  key.native_depth = set.stacks == 0 ? 0 : unwind::capture(caller, frames, set.stacks);
+  key.python = set.pystacks == 0 ? 0 : python::record_stack(set.pystacks);
+  key.label = what;
+  key.range = ranges::current();
+  key.in_capture = false;
+  key.audit = true;
+  key.bytes = key.stream = 0;
+  record::note(record::this_thread(), key, {record::outcome::counted, false, 0});
+}
+
 std::uint64_t now_ns() noexcept {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -53,6 +53,9 @@ inline unwind::registers caller_of(const void* frame) noexcept {
   return {words[1], reinterpret_cast<std::uintptr_t>(words + 2), words[0]};
 }
 
+// A finding that is no call: an order of work that was opted out of, with its text as label.
+void note_audit(const unwind::registers& caller, const char* what) noexcept;
+
 // Callback and last-refused bookkeeping, used by before() and after().
 void report_violation(const call_context&, std::uint64_t ns, bool refused) noexcept;
 int set_callback(hostwait_callback callback, void* user) noexcept;

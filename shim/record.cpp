@@ -102,7 +102,8 @@ hash128 identity_of(const site_key& key) noexcept {
   hash128 hash;
   hash.add(word_of(key.verdict) | static_cast<std::uint64_t>(key.row) << 32 |
            static_cast<std::uint64_t>(key.in_capture) << 48 |
-           static_cast<std::uint64_t>(key.native_depth) << 49);
+           static_cast<std::uint64_t>(key.audit) << 49 |
+           static_cast<std::uint64_t>(key.native_depth) << 50);
   hash.add(static_cast<std::uint64_t>(key.range) << 32 | key.python);
   for (std::uint32_t i = 0; i < key.native_depth; ++i) hash.add(key.native[i]);
   std::size_t size = label_size(key.label);
@@ -134,10 +135,10 @@ std::uint32_t site_number(std::uint32_t thread, const site_key& key) noexcept {
   std::uint32_t call = call_number(key.row);
   std::uint32_t label = text_number(key.label, label_size(key.label));
   if (native != number_table::absent && call != 0) {
-    std::uint64_t hash = hash_of(
-        word_of(key.verdict) | static_cast<std::uint64_t>(call) << 32,
-        static_cast<std::uint64_t>(native) << 32 | key.python,
-        static_cast<std::uint64_t>(label) << 32 | key.range << 1 | (key.in_capture ? 1u : 0u));
+    std::uint64_t hash = hash_of(word_of(key.verdict) | static_cast<std::uint64_t>(call) << 32,
+                                 static_cast<std::uint64_t>(native) << 32 | key.python,
+                                 static_cast<std::uint64_t>(label) << 32 | key.range << 2 |
+                                     (key.audit ? 2u : 0u) | (key.in_capture ? 1u : 0u));
     std::uint32_t known = sites_.find(hash);
     if (known != number_table::absent) return known;
     hostwait_record_site* site = nullptr;
@@ -154,7 +155,8 @@ std::uint32_t site_number(std::uint32_t thread, const site_key& key) noexcept {
       site->label = label;
       site->range = key.range;
       site->first_thread = thread;
-      site->flags = key.in_capture ? std::uint32_t{HOSTWAIT_SITE_IN_CAPTURE} : 0;
+      site->flags = (key.in_capture ? std::uint32_t{HOSTWAIT_SITE_IN_CAPTURE} : 0) |
+                    (key.audit ? std::uint32_t{HOSTWAIT_SITE_AUDIT} : 0);
       site->first_mono_ns = now_ns();
       site->bytes = key.bytes;
       site->stream = key.stream;

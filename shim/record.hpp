@@ -48,6 +48,7 @@ struct site_key {
   const char* label;     // "" = none; at most 63 bytes
   std::uint32_t range;   // from intern_range(), 0 = none
   bool in_capture;
+  bool audit = false;  // not a call: see HOSTWAIT_SITE_AUDIT
   // Not part of the identity; kept for the first call of the site:
   std::uint64_t bytes, stream;
 };

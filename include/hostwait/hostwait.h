@@ -102,6 +102,7 @@ typedef struct {
   int (*last_refused)(hostwait_finding*);
   int (*set_paused)(int paused);
   int (*action_of)(uint32_t kind); /* may be NULL */
+  int (*audit)(const char* what);  /* may be NULL */
 } hostwait_api_table;
 
 static inline const hostwait_api_table* hostwait_api_get_(void) {
@@ -166,6 +167,16 @@ static inline int hostwait_action_of(uint32_t kind) {
   const hostwait_api_table* api = hostwait_api_get_();
   return api && api->size > offsetof(hostwait_api_table, action_of) && api->action_of
              ? api->action_of(kind)
+             : HOSTWAIT_NOT_AVAILABLE;
+}
+
+/* Records a finding that is no wait: an order between streams that was opted out of while work was
+ * pending. `what` becomes its label (cut at 63 bytes). Never a violation. Returns 0, or
+ * HOSTWAIT_NOT_AVAILABLE where the shim is absent or too old. */
+static inline int hostwait_audit(const char* what) {
+  const hostwait_api_table* api = hostwait_api_get_();
+  return api && api->size > offsetof(hostwait_api_table, audit) && api->audit
+             ? api->audit(what)
              : HOSTWAIT_NOT_AVAILABLE;
 }
 

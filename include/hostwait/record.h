@@ -174,12 +174,16 @@ struct hostwait_record_site {
   uint32_t python;        /* frame (innermost), 0 = none */
   uint32_t label, range;  /* string; range index + 1, 0 = none */
   uint32_t first_thread;  /* index into threads */
-  uint32_t flags;         /* bit 0: this is the "other" site; bit 1: inside an open capture */
+  uint32_t flags;         /* HOSTWAIT_SITE_... */
   uint64_t first_mono_ns; /* when it was first seen */
   uint64_t bytes;         /* size of the first call's copy or memset, 0 = none */
   uint64_t stream;        /* handle of the first call's stream, 0 = none or null stream */
 };
-enum { HOSTWAIT_SITE_OTHER = 1u << 0, HOSTWAIT_SITE_IN_CAPTURE = 1u << 1 };
+enum {
+  HOSTWAIT_SITE_OTHER = 1u << 0,
+  HOSTWAIT_SITE_IN_CAPTURE = 1u << 1,
+  HOSTWAIT_SITE_AUDIT = 1u << 2 /* no call was made: an order was opted out of; the label says it */
+};
 
 struct hostwait_record_thread {
   uint32_t tid;   /* 0: the entry that ended threads are folded into (always entry 0) */

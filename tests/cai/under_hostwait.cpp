@@ -6,6 +6,7 @@
 #include <hostwait/cai.h>
 #include <hostwait/hostwait.h>
 
+#include <chrono>
 #include <cstdio>
 #include <thread>
 
@@ -64,6 +65,8 @@ int main() {
     std::thread later([&] {
       // A host that waits in the driver, or one that polls: both end with the work.
       if (action != HOSTWAIT_ERROR) hostwait_sim_await_waiting(1, 10000);
+      // Longer than the call's own cost, so that the wait is one.
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
       hostwait_sim_release(producer);
     });
     CHECK(hostwait_cai_wait_host(&in, 1, nullptr, nullptr, nullptr) == HOSTWAIT_CAI_OK);
@@ -76,6 +79,21 @@ int main() {
     CHECK(after.refused == 0);
     CHECK(hostwait_pop(token) == 0);
   }
+  // An opt-out while work is pending is a finding of its own, and no violation.
+  hostwait_cai_policy off;
+  hostwait_cai_policy_init(&off);
+  off.sync = HOSTWAIT_CAI_SYNC_OFF;
+  const int failing = hostwait_push(HOSTWAIT_FAIL, HOSTWAIT_ALL);
+  const hostwait_stats before = stats();
+  hostwait_cai_ticket ticket;
+  hostwait_sim_hold(producer);
+  cuMemsetD8Async(data, 9, 4, producer);
+  CHECK(hostwait_cai_acquire(&in, 1, to, &off, &ticket, nullptr) == HOSTWAIT_CAI_OK);
+  CHECK(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK);
+  hostwait_sim_release(producer);
+  CHECK(hostwait_pop(failing) == 0);
+  CHECK(stats().calls == before.calls + 1);
+  CHECK(stats().violations == before.violations);
   CHECK(stats().mismatched_pops == 0);
   return failures == 0 ? 0 : 1;
 }

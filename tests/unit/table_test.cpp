@@ -317,6 +317,17 @@ TEST_CASE("what the probe measured on the H200") {
     CHECK(verdict(row, call_facts{}) == HOSTWAIT_VERDICT_CONTEXT);
   surroundings shallow;
   shallow.queued_since_idle = 2;
+  // The third large upload waits; before it the verdict is known only where the queue is.
+  const auto upload = roles::htod::of(1, &local, 1 << 20, stream(3));
+  const auto upload_verdict = [&](const surroundings& now) {
+    return judge(row_cuMemcpyHtoDAsync_v2, upload, HOSTWAIT_MEMORY_PAGEABLE, HOSTWAIT_MEMORY_DEVICE,
+                 now)
+        .verdict;
+  };
+  CHECK(upload_verdict(shallow) == HOSTWAIT_VERDICT_DEPENDS);
+  CHECK(upload_verdict({}) == HOSTWAIT_VERDICT_DEPENDS);
+  shallow.queued_since_idle = 1;
+  CHECK(upload_verdict(shallow) == HOSTWAIT_VERDICT_NONE);
   const judgement graph = judge(row_cuGraphLaunch, roles::stream_last::of(nullptr, stream(3)),
                                 unknown, unknown, shallow);
   CHECK(graph.verdict == HOSTWAIT_VERDICT_DEPENDS);

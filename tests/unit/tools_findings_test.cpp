@@ -77,6 +77,14 @@ TEST_CASE("SHA-256 of the standard's examples") {
         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+TEST_CASE("an order that was opted out of is a finding without a wait") {
+  tally audit;
+  audit.calls = 1;
+  CHECK_FALSE(audit.is_finding());
+  audit.audited = 1;
+  CHECK(audit.is_finding());
+}
+
 TEST_CASE("a copy and the stream wait behind it are one finding") {
   const run_report report = report_of({hostwait::test::training_run("r", 4711)});
   REQUIRE(report.findings.size() == 2);

@@ -20,7 +20,9 @@ struct tally {
   std::array<std::uint64_t, 32> histogram{};
 
   void add(const tally& other);
-  bool is_finding() const { return (waited | latent | refused | held | violations) != 0; }
+  std::uint64_t audited = 0;  // not calls: orders that were opted out of
+
+  bool is_finding() const { return (waited | latent | refused | held | violations | audited) != 0; }
 };
 
 struct finding {

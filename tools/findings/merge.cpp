@@ -195,6 +195,7 @@ void tally::add(const tally& other) {
   violations += other.violations;
   total_ns += other.total_ns;
   waited_ns += other.waited_ns;
+  audited += other.audited;
   max_ns = std::max(max_ns, other.max_ns);
   for (std::size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
 }
@@ -254,6 +255,7 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
         into.result = std::move(one);
       }
       into.result.sum.add(summed.sum);
+      if ((site.flags & HOSTWAIT_SITE_AUDIT) != 0) into.result.sum.audited += summed.sum.calls;
       into.result.thread_names.insert(summed.threads.begin(), summed.threads.end());
     }
   }
