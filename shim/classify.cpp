@@ -365,11 +365,11 @@ judgement classify(row_id row, const call_facts& facts, hostwait_memory source,
   return classify(rows[row].rule, facts, source, destination, now);
 }
 
-// Measured on an idle device, longest of several calls: a wait for a blocking-sync event 48 us, a
+// Measured on an idle device, longest of several calls: a wait for a blocking-sync event 101 us, a
 // copy of 4 bytes 74 us, 1 MiB into pages that were never touched 1.0 ms, a memset of 4 managed
 // bytes 235 us, freeing 1 GiB 0.5 ms, unpinning 64 MiB 10.7 ms. The arguments of a free do not tell
 // the size; where the driver has told it, unpinning is given 6 GB/s.
-constexpr std::uint64_t copy_bases = 2, slow_copy_bases = 7;
+constexpr std::uint64_t slow_copy_bases = 3;
 constexpr std::uint64_t free_floor_ns = 1'000'000, unpin_bytes_per_ns = 6;
 constexpr std::uint64_t unpin_floor_ns = 1'000'000, unpin_unknown_size_ns = 10'000'000;
 
@@ -382,7 +382,7 @@ std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t bas
     case HOSTWAIT_KIND_MEMSET:
       // Managed memory may have to move first; a batch does not say its size. 1 GB/s is a byte per
       // nanosecond.
-      return base * (managed || facts.bytes == 0 ? slow_copy_bases : copy_bases) +
+      return base * (managed || facts.bytes == 0 ? slow_copy_bases : 1) +
              (gb_per_s ? facts.bytes / gb_per_s : 0);
     case HOSTWAIT_KIND_FREE:
       return base > free_floor_ns ? base : free_floor_ns;

@@ -71,7 +71,7 @@ judgement classify(rule_id rule, const call_facts& facts, hostwait_memory source
 
 // What the call may take by itself on an idle GPU; time beyond it counts as waiting. The base and
 // the rate come from the options. `managed`: one end is known to be managed memory.
-std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t base_us = 50,
+std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t base_us = 120,
                           std::uint64_t gb_per_s = 1, bool managed = false) noexcept;
 
 // False for kinds whose own cost cannot be told from the arguments (allocation, loading, context

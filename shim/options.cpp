@@ -157,7 +157,7 @@ const char* apply(word key, word value, options& out, word& bad) noexcept {
     unsigned n = 0;
     const bool fine = split(
         value, ',', [&](word w) noexcept { return n < 2 && parse_number(w, 1000000, parts[n++]); });
-    if (!fine || parts[1] == 0) return "use MICROSECONDS or MICROSECONDS,GB_PER_S, as 50,1";
+    if (!fine || parts[1] == 0) return "use MICROSECONDS or MICROSECONDS,GB_PER_S, as 120,1";
     out.own_cost_us = parts[0];
     out.own_cost_gb_per_s = parts[1];
     return nullptr;

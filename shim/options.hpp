@@ -14,7 +14,7 @@ namespace hostwait {
 struct options {
   policy::action_set level = policy::all_log;
   std::uint32_t threshold_us = 1000;
-  std::uint32_t own_cost_us = 50, own_cost_gb_per_s = 1;
+  std::uint32_t own_cost_us = 120, own_cost_gb_per_s = 1;
   bool link_route = true, strip_deepbind = true;
   bool refuse_depends = false;
   std::uint32_t stacks = 48, pystacks = 32;

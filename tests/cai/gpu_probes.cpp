@@ -183,8 +183,8 @@ void calls_during_capture(CUcontext context) {
           const bool unguarded_use =
               !guarded &&
               is_one_of(c.name, {"record_elsewhere", "wait_elsewhere", "pointer_attributes",
-                                 "context_push_pop", "stream_get_ctx", "stream_get_flags",
-                                 "capture_query_legacy", "capture_query_per_thread"});
+                                 "context_push_pop", "stream_get_ctx", "capture_query_legacy",
+                                 "capture_query_per_thread"});
           const bool guarded_use =
               guarded && is_one_of(c.name, {"event_create", "event_query", "stream_query"});
           if (unguarded_use || guarded_use) relied(name, result == CUDA_SUCCESS && survives);

@@ -72,6 +72,12 @@ def slow_array(gpu, framework, stream=None):
 def dlpack_orders(gpu, name, framework):
     """Probe 9: does __dlpack__(stream=C) make C wait, without stopping the host, and at what cost?"""
     consumer = gpu.stream()
+    if name == "jax":
+        # How slow is the slow array, and how long does making it keep the host?
+        slow_array(gpu, framework).block_until_ready()
+        answer("jax.slow_ms", milliseconds(lambda: slow_array(gpu, framework).block_until_ready()),
+               "ms")
+        answer("jax.dispatch_ms", milliseconds(lambda: slow_array(gpu, framework)), "ms")
     kinds = [("own", None)] if name == "jax" else list(framework.streams())[:3]
     for kind, stream in kinds:
         with framework.inside(stream) if stream is not None else proof_null():

@@ -68,7 +68,7 @@ class Options(tool_support.Case):
             (["--stacks", "65"], ["--stacks", "65", "0 to 64"]),
             (["--arm", "copy"], ["--arm", "copy", "queue_full"]),
             (["--threshold-us", "fast"], ["--threshold-us", "fast"]),
-            (["--own-cost", "a"], ["--own-cost", "50,1"]),
+            (["--own-cost", "a"], ["--own-cost", "120,1"]),
             (["--format", "xml"], ["--format", "xml"]),
             (["--levle", "log"], ["--levle"]),
             (["surplus"], ["surplus"]),

@@ -133,7 +133,7 @@ std::optional<std::string> wrong_value(const std::string& key, const std::string
     const std::vector<std::string> parts = split(value, ',');
     if (parts.size() > 2 || !is_number(parts[0], 0, 1000000) ||
         (parts.size() == 2 && !is_number(parts[1], 1, 1000000)))
-      return "use MICROSECONDS or MICROSECONDS,GB_PER_S, as 50,1";
+      return "use MICROSECONDS or MICROSECONDS,GB_PER_S, as 120,1";
   } else if (type == "number") {
     const auto limits = numbers.find(key);
     const bounds allowed = limits == numbers.end() ? bounds{0, 999999999} : limits->second;

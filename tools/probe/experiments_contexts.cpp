@@ -157,8 +157,8 @@ void make_green(stage& s) {
   s.use_other("cuDevSmResourceSplitByCount", s.d.cuDevSmResourceSplitByCount, &part, &groups, &all,
               nullptr, 0u, 8u);
   s.use_other("cuDevResourceGenerateDesc", s.d.cuDevResourceGenerateDesc, &description, &part, 1u);
-  s.use_other("cuGreenCtxCreate", s.d.cuGreenCtxCreate, &s.own.green, description, s.device,
-              unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
+  s.use<row_cuGreenCtxCreate>(&s.own.green, description, s.device,
+                              unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
 }
 
 void green(catalogue& c) {
@@ -172,8 +172,8 @@ void green(catalogue& c) {
                 &all, nullptr, 0u, 8u);
     s.use_other("cuDevResourceGenerateDesc", s.d.cuDevResourceGenerateDesc, &description, &part,
                 1u);
-    s.measured_other("cuGreenCtxCreate", s.d.cuGreenCtxCreate, &s.own.green, description, s.device,
-                     unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
+    s.measured<row_cuGreenCtxCreate>(&s.own.green, description, s.device,
+                                     unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
   });
   create.busy = one_stream;
   auto& destroy = c.add("green/cuGreenCtxDestroy/idle", "an idle green context", [](stage& s) {

@@ -163,7 +163,7 @@ std::string to_ending(const report& all) {
                         microseconds(r->idle_max_ns), microseconds(r->own_cost_ns),
                         would_be_found(*r) ? "" : " (verdict none: held, not waited)");
     found += would_be_found(*r);
-    base = std::max(base, 50'000 + r->idle_max_ns - r->own_cost_ns);
+    base = std::max(base, 120'000 + r->idle_max_ns - r->own_cost_ns);
   }
   text += fmt::format("idle: {} rows over their own cost", over.size());
   if (!over.empty())

@@ -236,7 +236,7 @@ void judge_again(result& r) {
       const pointer_needs needs = needs_of(id, r.facts);
       r.verdict = classify(id, r.facts, needs.source ? r.source : HOSTWAIT_MEMORY_UNKNOWN,
                            needs.destination ? r.destination : HOSTWAIT_MEMORY_UNKNOWN, r.around);
-      r.own_cost_ns = own_cost_ns(id, r.facts, 50, 1, touches_managed(r.verdict));
+      r.own_cost_ns = own_cost_ns(id, r.facts, 120, 1, touches_managed(r.verdict));
       r.own_cost_known = own_cost_known(id) && rows[id].type == row_type::wait;
     }
   } else {

@@ -251,7 +251,7 @@ void stage::begin(row_id row, const call_facts& facts) {
   // As the shim does: how long unpinning takes depends on a size that only the driver knows.
   if (rows[row].kind == HOSTWAIT_KIND_HOST_FREE && facts.bytes == 0)
     out.facts.bytes = range_bytes(facts.destination.address);
-  out.own_cost_ns = own_cost_ns(row, out.facts, 50, 1, touches_managed(out.verdict));
+  out.own_cost_ns = own_cost_ns(row, out.facts, 120, 1, touches_managed(out.verdict));
   out.own_cost_known = own_cost_known(row) && rows[row].type == row_type::wait;
 }
 
