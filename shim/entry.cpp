@@ -293,12 +293,11 @@ path before(call_context& call) noexcept {
   const std::uintptr_t frame = call.caller.sp;
   if (nested(t, frame)) return path::through;
   const unsigned kind = rows[call.row].kind;
+  state::look_at_control();  // may move the epoch
   if (t.epoch != state::policy_epoch.load(std::memory_order_acquire)) {
     // Opened first: a new process takes its default from the control word of its own record.
     record::ensure_open();
     state::refresh(t);
-  } else if (policy::action_of(t.effective, kind) == HOSTWAIT_ALLOW) {
-    state::look_at_control();
   }
   call.action = static_cast<std::uint8_t>(policy::action_of(t.effective, kind));
   if (call.action == HOSTWAIT_ALLOW) {

@@ -162,7 +162,17 @@ void configure(const settings& given) noexcept {
 }
 
 bool ensure_open() noexcept {
-  return alive() || open_slow();
+  if (alive() || open_slow()) return true;
+  // Another thread may be opening it, which takes longer than the lock is waited for: the call of
+  // this one must not be lost meanwhile. Bounded, since this may be a signal handler on top of it.
+  const wiped_page* p = page();
+  for (unsigned attempt = 0; attempt < 64 && p != nullptr; ++attempt) {
+    if (p->locked.load(std::memory_order_relaxed) == 0 &&
+        p->tried.load(std::memory_order_relaxed) == 1 && !alive())
+      return false;  // it was tried and cannot be had
+    if (alive() || open_slow()) return true;
+  }
+  return false;
 }
 
 const hostwait_record_control* control() noexcept {

@@ -148,7 +148,10 @@ void look_at_control() noexcept {
   const hostwait_record_control* words = record::control();
   if (words == nullptr) return;
   const std::uint32_t generation = __atomic_load_n(&words->generation, __ATOMIC_ACQUIRE);
-  if (control_seen.exchange(generation, std::memory_order_acq_rel) == generation) return;
+  // The plain load first: this is on the path of every recorded call.
+  if (control_seen.load(std::memory_order_relaxed) == generation ||
+      control_seen.exchange(generation, std::memory_order_acq_rel) == generation)
+    return;
   policy::action_set set = default_actions.load(std::memory_order_relaxed);
   const std::uint64_t given = __atomic_load_n(&words->actions, __ATOMIC_RELAXED);
   for (unsigned i = 0; i < policy::kind_count; ++i) {

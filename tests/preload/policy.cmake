@@ -5,11 +5,10 @@ if(TARGET hostwait_sim)
   hostwait_add_catch_test(
     NAME preload.policy
     SOURCES policy_test.cpp
-    LIBRARIES hostwait_api hostwait_cuda_headers
+    LIBRARIES hostwait_api hostwait_cuda_headers hostwait_record_reader
     ENVIRONMENT
       LD_PRELOAD=$<TARGET_FILE:hostwait_shim>
       LD_LIBRARY_PATH=$<TARGET_FILE_DIR:hostwait_sim>
-      HOSTWAIT_OPTIONS=output=${CMAKE_CURRENT_BINARY_DIR}
       ASAN_OPTIONS=verify_asan_link_order=0)
   add_dependencies(test_preload_policy hostwait_sim hostwait_shim)
 endif()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // The policy as a program uses it: under the preload, on the simulated driver.
+#include <fcntl.h>
 #include <hostwait/hostwait.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "sim/hostwait_sim.h"
 #include "support/catch.hpp"
 #include "support/driver.hpp"
+#include "support/live_record.hpp"
 
 namespace {
 
@@ -259,6 +261,48 @@ TEST_CASE("the callback sees each violation on its thread") {
   int on_new_thread = 0;
   std::thread([&] { on_new_thread = hostwait_last_refused(&refused); }).join();
   CHECK(on_new_thread == HOSTWAIT_NOT_AVAILABLE);
+}
+
+namespace {
+
+// What `hostwait set` does: writes the control entry of a live record.
+void set_control(std::uint64_t actions, std::uint32_t paused) {
+  const std::string path = hostwait_test::live_record().path();
+  const int file = open(path.c_str(), O_RDWR);
+  REQUIRE(file >= 0);
+  hostwait_record_header header;
+  REQUIRE(pread(file, &header, sizeof header, 0) == sizeof header);
+  for (std::uint32_t i = 0; i < header.extent_count; ++i) {
+    if (header.extents[i].id != HOSTWAIT_SECTION_CONTROL) continue;
+    hostwait_record_control words;
+    const auto at = static_cast<off_t>(header.extents[i].offset);
+    REQUIRE(pread(file, &words, sizeof words, at) == sizeof words);
+    words.actions = actions;
+    words.paused = paused;
+    ++words.generation;
+    REQUIRE(pwrite(file, &words, sizeof words, at) == sizeof words);
+  }
+  close(file);
+}
+
+}  // namespace
+
+TEST_CASE("the control word of a live record reaches a thread that logs") {
+  world& w = the_world();
+  REQUIRE(DRIVER(cuStreamSynchronize)(w.stream) == CUDA_SUCCESS);
+  const unsigned kind = HOSTWAIT_KIND_STREAM_SYNC;
+  set_control(std::uint64_t{HOSTWAIT_ERROR + 1} << (4 * kind), 0);
+  CHECK(DRIVER(cuStreamSynchronize)(w.stream) == CUDA_ERROR_NOT_PERMITTED);
+  CHECK(DRIVER(cuCtxSynchronize)() == CUDA_SUCCESS);
+  set_control(0, 1);  // paused: nothing is refused, nothing recorded
+  const std::uint64_t calls = stats().calls;
+  CHECK(DRIVER(cuStreamSynchronize)(w.stream) == CUDA_SUCCESS);
+  CHECK(DRIVER(cuStreamSynchronize)(w.stream) == CUDA_SUCCESS);
+  CHECK(stats().calls == calls);
+  set_control(std::uint64_t{HOSTWAIT_LOG + 1} << (4 * kind), 0);
+  // A paused thread looks at the word at every 64th call.
+  for (int i = 0; i < 64; ++i) DRIVER(cuStreamSynchronize)(w.stream);
+  CHECK(stats().calls > calls);
 }
 
 TEST_CASE("errno survives a recorded and a refused call") {
