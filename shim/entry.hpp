@@ -23,7 +23,6 @@ struct call_context {
   std::uint8_t copy;
   std::uint8_t action;
   bool in_capture;
-  bool paused;
   policy::before_call now;
   call_facts facts;
   judgement verdict;

@@ -180,12 +180,14 @@ const char* apply(word key, word value, options& out, word& bad) noexcept {
     return parse_choice(value, "profiler", "all", out.capture_range_profiler)
                ? nullptr
                : "use all or profiler";
-  if (key.is("trace")) return parse_choice(value, "1", "0", out.trace) ? nullptr : "use 0 or 1";
+  // Known names without a function yet: silence would be taken for obedience.
+  if (key.is("trace")) return value.is("0") ? nullptr : "this version keeps sums only: trace=0";
+  if (key.is("policy"))
+    return value.length == 0 ? nullptr : "this version reads no rules file: leave it out";
   if (key.is("help")) return parse_choice(value, "1", "0", out.help) ? nullptr : "use help=1";
   if (key.is("output")) return copy_text(value, out.output) ? nullptr : "the path is too long";
   if (key.is("range")) return copy_text(value, out.range) ? nullptr : "at most 511 bytes";
   if (key.is("threads")) return copy_text(value, out.threads) ? nullptr : "at most 511 bytes";
-  if (key.is("policy")) return copy_text(value, out.policy_file) ? nullptr : "the path is too long";
   if (key.is("profile")) return copy_text(value, out.profile) ? nullptr : "the path is too long";
   bad = key;
   return "HOSTWAIT_OPTIONS=help=1 lists the keys";

@@ -19,13 +19,12 @@ struct options {
   bool refuse_depends = false;
   std::uint32_t stacks = 48, pystacks = 32;
   bool capture_range_profiler = false;
-  bool trace = false;
   std::uint32_t armed = HOSTWAIT_ALL;  // kinds that are watched at all
   std::uint32_t max_sites = 20000;
   bool help = false;
   char output[4096] = {};
   char range[512] = {}, threads[512] = {};
-  char policy_file[1024] = {}, profile[1024] = {};
+  char profile[1024] = {};
 };
 
 // Parses `text` into `out` (which keeps what came before an error). Returns true, or false with

@@ -68,6 +68,8 @@ class Options(tool_support.Case):
             (["--stacks", "65"], ["--stacks", "65", "0 to 64"]),
             (["--arm", "copy"], ["--arm", "copy", "queue_full"]),
             (["--threshold-us", "fast"], ["--threshold-us", "fast"]),
+            (["--trace"], ["--trace", "sums only"]),
+            (["--policy", "x"], ["--policy", "no rules file"]),
             (["--own-cost", "a"], ["--own-cost", "120,1"]),
             (["--format", "xml"], ["--format", "xml"]),
             (["--levle", "log"], ["--levle"]),
@@ -97,7 +99,7 @@ class Options(tool_support.Case):
 
     def test_flags_become_options_behind_the_given_ones(self):
         result = self.hostwait(
-            "run", "-q", "--level", "log", "--level", "error@copy,explicit", "--arm", "poll", "--trace",
+            "run", "-q", "--level", "log", "--level", "error@copy,explicit", "--arm", "poll",
             "--range", "a:b\\c", "--own-cost", "10,4", "--threshold-us", "50", "--", "printenv", "HOSTWAIT_OPTIONS",
             env={**self.environment, "HOSTWAIT_OPTIONS": "stacks=8"},
         )
@@ -105,7 +107,7 @@ class Options(tool_support.Case):
         self.assertEqual(parts[0], "stacks=8")
         self.assertEqual(
             sorted(parts[1:]),
-            sorted(["level=log", "level=error@copy,explicit", "arm=poll", "trace=1", "range=a|b\\\\c", "own_cost=10,4", "threshold_us=50"]),
+            sorted(["level=log", "level=error@copy,explicit", "arm=poll", "range=a|b\\\\c", "own_cost=10,4", "threshold_us=50"]),
         )
         self.assertLess(parts.index("level=log"), parts.index("level=error@copy,explicit"))
 

@@ -50,8 +50,8 @@ TEST_CASE("levels lie over each other, later wins") {
 TEST_CASE("every key is taken") {
   const options set = parsed(
       "threshold_us=50:own_cost=30,4:output=/tmp/a\\:b\\\\c:routes=nolink:deepbind=keep:"
-      "depends=refuse:stacks=0:pystacks=64:range=a*,b:capture_range=profiler:trace=1:"
-      "arm=queue_full,poll:max_sites=7:threads=loader*:policy=/p:profile=/q:help=1");
+      "depends=refuse:stacks=0:pystacks=64:range=a*,b:capture_range=profiler:trace=0:"
+      "arm=queue_full,poll:max_sites=7:threads=loader*:policy=:profile=/q:help=1");
   CHECK(set.threshold_us == 50);
   CHECK(set.own_cost_us == 30);
   CHECK(set.own_cost_gb_per_s == 4);
@@ -62,7 +62,6 @@ TEST_CASE("every key is taken") {
   CHECK(set.stacks == 0);
   CHECK(set.pystacks == 64);
   CHECK(set.capture_range_profiler);
-  CHECK(set.trace);
   CHECK(set.armed == (HOSTWAIT_ALL | HOSTWAIT_QUEUE_FULL | HOSTWAIT_POLL));
   CHECK(set.max_sites == 7);
   CHECK(std::string(set.threads) == "loader*");
@@ -91,6 +90,8 @@ TEST_CASE("wrong options give one line with option, value and remedy") {
   CHECK_THAT(error_of("colour=red"), ContainsSubstring("'colour'") && ContainsSubstring("help=1"));
   CHECK_THAT(error_of("level"), ContainsSubstring("key=value"));
   CHECK_THAT(error_of("arm=copy"), ContainsSubstring("queue_full"));
+  CHECK_THAT(error_of("trace=1"), ContainsSubstring("sums only"));
+  CHECK_THAT(error_of("policy=/rules"), ContainsSubstring("no rules file"));
   CHECK_THAT(error_of("arm=unlisted"), ContainsSubstring("use queue_full, poll"));
   CHECK_THAT(error_of("max_sites=0"), ContainsSubstring("1 to"));
   CHECK_THAT(error_of("max_sites=99999999999"), ContainsSubstring("1 to"));

@@ -80,7 +80,7 @@ const std::map<std::string, std::array<const char*, 2>> choices = {
     {"depends", {"allow", "refuse"}},
     {"capture_range", {"all", "profiler"}}};
 const std::map<std::string, std::size_t> longest = {
-    {"output", 4095}, {"range", 511}, {"threads", 511}, {"policy", 1023}, {"profile", 1023}};
+    {"output", 4095}, {"range", 511}, {"threads", 511}, {"profile", 1023}};
 
 }  // namespace
 
@@ -139,6 +139,10 @@ std::optional<std::string> wrong_value(const std::string& key, const std::string
     const bounds allowed = limits == numbers.end() ? bounds{0, 999999999} : limits->second;
     if (!is_number(value, allowed.least, allowed.most))
       return fmt::format("use {} to {}", allowed.least, allowed.most);
+  } else if (key == "trace") {
+    if (value != "0") return "this version keeps sums only: trace=0";
+  } else if (key == "policy") {
+    if (!value.empty()) return "this version reads no rules file: leave it out";
   } else if (type == "flag") {
     if (value != "0" && value != "1") return "use 0 or 1";
   } else if (type == "choice") {
