@@ -28,6 +28,7 @@ bool trivial(const hostwait_cai_ready* in, size_t n, uint64_t consumer, counters
 int issue(session& s, const planner& plan, const hostwait_cai_ready* in, size_t n,
           hostwait_cai_ticket* ticket) {
   counters& count = s.thread->count;
+  uint64_t asked = 0;  // the context of the edge before
   for (uint32_t i = 0; i < ticket->count; ++i) {
     hostwait_cai_edge& e = edge_at(*ticket, i);
     stream_ref producer{e.stream, e.context};
@@ -38,9 +39,12 @@ int issue(session& s, const planner& plan, const hostwait_cai_ready* in, size_t 
       if (const int code = s.record(e.event, producer)) return code;
       if (const int code = s.wait(plan.consumer(), e.event, cu_wait_external)) return code;
     } else {
-      if (const int code = s.order(&producer, plan.consumer(), plan.consumer_captures())) {
-        return code;
-      }
+      const auto kind = plan.consumer_captures() ? session::edge_kind::captured
+                                                 : session::edge_kind::there;
+      uint64_t event = 0;
+      if (const int code = s.mark(&producer, kind, e.context == asked, &event)) return code;
+      if (const int code = s.wait(plan.consumer(), event, 0)) return code;
+      asked = producer.context;
       e.context = producer.context;
     }
     add(count.waits);
@@ -68,8 +72,16 @@ int name_consumer(session& s, const hostwait_cai_ticket& ticket, stream_ref* out
   return s.name_again(stream, context_needed ? s.current() : ticket.context, out);
 }
 
-int give_back_edge(session& s, const hostwait_cai_ticket& ticket, stream_ref& consumer,
-                   const capture_state& consumer_capture, const hostwait_cai_edge& edge) {
+// The end of the consumer's work, marked once however many producers wait for it.
+struct consumer_end {
+  stream_ref stream;
+  capture_state capture;
+  bool alive = false;  // see slot_for
+  uint64_t event = 0;  // 0: not marked yet
+};
+
+int give_back_edge(session& s, const hostwait_cai_ticket& ticket, consumer_end& consumer,
+                   const hostwait_cai_edge& edge) {
   stream_ref producer{edge.stream, edge.context};
   if (producer.stream == HOSTWAIT_CAI_PER_THREAD && ticket.thread != s.thread->number) {
     if (!(ticket.flags & ticket_join_other_thread)) {
@@ -77,13 +89,13 @@ int give_back_edge(session& s, const hostwait_cai_ticket& ticket, stream_ref& co
                   "released on another thread: the per-thread stream cannot be named any more");
     }
     producer.stream = HOSTWAIT_CAI_LEGACY;
-    if (producer == consumer) return HOSTWAIT_CAI_OK;
+    if (producer == consumer.stream) return HOSTWAIT_CAI_OK;
   }
   capture_state capture;
   if (const int code = s.probe(producer, &capture)) return code;
   const bool both_free =
-      capture.status == capture_state::none && consumer_capture.status == capture_state::none;
-  const bool one_capture = capture.status == capture_state::active && capture == consumer_capture;
+      capture.status == capture_state::none && consumer.capture.status == capture_state::none;
+  const bool one_capture = capture.status == capture_state::active && capture == consumer.capture;
   if (!both_free && !one_capture) {
     if (ticket.flags & ticket_skip_boundary) {
       add(s.thread->count.back_edges_skipped);
@@ -91,26 +103,35 @@ int give_back_edge(session& s, const hostwait_cai_ticket& ticket, stream_ref& co
     }
     add(s.thread->count.capture_refused);
     const bool implicit = capture.status == capture_state::implicit ||
-                          consumer_capture.status == capture_state::implicit;
+                          consumer.capture.status == capture_state::implicit;
     return fail(s.sink,
                 implicit ? HOSTWAIT_CAI_ERR_CAPTURE_LEGACY : HOSTWAIT_CAI_ERR_CAPTURE_BOUNDARY,
                 "stream", -1, "no back edge: the streams are not in the same capture");
   }
-  if (const int code = s.order(&consumer, producer, one_capture)) return code;
+  if (consumer.event == 0) {
+    const auto kind = one_capture ? session::edge_kind::captured : session::edge_kind::back;
+    uint64_t event = 0;
+    if (const int code = s.mark(&consumer.stream, kind, consumer.alive, &event)) return code;
+    consumer.event = event;
+  }
+  if (const int code = s.wait(producer, consumer.event, 0)) return code;
   add(s.thread->count.back_edges);
   return HOSTWAIT_CAI_OK;
 }
 
 int give_back_all(session& s, const hostwait_cai_ticket& ticket, bool host) {
-  stream_ref consumer{};
-  if (const int code = name_consumer(s, ticket, &consumer)) return code;
-  capture_state capture;
-  if (const int code = s.probe(consumer, &capture)) return code;
+  consumer_end consumer{};
+  if (const int code = name_consumer(s, ticket, &consumer.stream)) return code;
+  if (const int code = s.probe(consumer.stream, &consumer.capture)) return code;
+  for (uint32_t i = 0; !host && ticket.thread == s.thread->number && i < ticket.count; ++i) {
+    const hostwait_cai_edge& e = edge_at(ticket, i);
+    consumer.alive |= e.event == 0 && e.context == consumer.stream.context;
+  }
   int first = HOSTWAIT_CAI_OK;
   for (uint32_t i = 0; i < ticket.count; ++i) {
     const hostwait_cai_edge& e = edge_at(ticket, i);
     if (host ? e.stream == 0 : is_external(e)) continue;
-    const int code = give_back_edge(s, ticket, consumer, capture, e);
+    const int code = give_back_edge(s, ticket, consumer, e);
     if (first != HOSTWAIT_CAI_OK || code == HOSTWAIT_CAI_OK) continue;
     first = code;
     s.sink.target = nullptr;  // the first error is the one that is told

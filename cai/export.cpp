@@ -67,7 +67,10 @@ int join(session& s, const hostwait_cai_export& request) {
                     "the pending streams are not in the same capture");
       }
       const bool captured = capture.status == capture_state::active;
-      if (const int code = s.order(&other, chosen, captured)) return code;
+      const auto kind = captured ? session::edge_kind::captured : session::edge_kind::there;
+      uint64_t event = 0;
+      if (const int code = s.mark(&other, kind, false, &event)) return code;
+      if (const int code = s.wait(chosen, event, 0)) return code;
       add(s.thread->count.waits);
     }
   }

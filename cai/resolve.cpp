@@ -182,5 +182,5 @@ int hostwait_cai_prepare(hostwait_cai_error* err) {
   if (const int code = s.open(err)) return code;
   if (s.current() == 0) return HOSTWAIT_CAI_OK;
   event_slot slot;
-  return slot_for(s, s.current(), &slot);
+  return slot_for(s, s.current(), false, &slot);
 }

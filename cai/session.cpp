@@ -185,14 +185,17 @@ int session::wait(const stream_ref& stream, uint64_t event, unsigned flags) {
   return result == cu_success ? HOSTWAIT_CAI_OK : driver_failure(sink, result, "cuStreamWaitEvent");
 }
 
-int session::order(stream_ref* from, const stream_ref& to, bool captured) {
+int session::mark(stream_ref* from, edge_kind kind, bool alive, uint64_t* event) {
   for (bool again = false;; again = true) {
     event_slot slot;
-    if (const int code = slot_for(*this, from->context, &slot)) return code;
-    void* event = captured ? slot.capture : slot.wait;
+    if (const int code = slot_for(*this, from->context, alive && !again, &slot)) return code;
+    void* const own = kind == edge_kind::there  ? slot.there
+                      : kind == edge_kind::back ? slot.back
+                                                : slot.capture;
+    *event = value(own);
     const int result =
-        call_on(*from, [&] { return driver->event_record(event, handle(from->stream)); });
-    if (result == cu_success) return wait(to, value(event), 0);
+        call_on(*from, [&] { return driver->event_record(own, handle(from->stream)); });
+    if (result == cu_success) return HOSTWAIT_CAI_OK;
     // An event of another context than the stream's: was the handle used again elsewhere?
     const uint64_t context = from->context;
     for (known_stream& known : thread->known) {

@@ -45,9 +45,10 @@ struct session {
   int probe(const stream_ref& stream, capture_state* out);
   int is_blocking(const stream_ref& stream, bool* blocking);
 
-  // Records on `from` and makes `to` wait. `captured`: both are in one capture. Corrects the
-  // context of `from` where the memory of handles was out of date.
-  int order(stream_ref* from, const stream_ref& to, bool captured);
+  // Records this thread's event of that kind on `from`. Corrects the context of `from` where the
+  // memory of handles was out of date. `alive`: see slot_for.
+  enum class edge_kind : uint8_t { there, back, captured };
+  int mark(stream_ref* from, edge_kind kind, bool alive, uint64_t* event);
   int record(uint64_t event, const stream_ref& on);
   int wait(const stream_ref& stream, uint64_t event, unsigned flags);
   int new_event(uint64_t context, uint64_t* event);

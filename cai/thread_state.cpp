@@ -113,39 +113,50 @@ uint64_t context_id(const hostwait_cai_driver& driver, uint64_t context) {
   return id;
 }
 
-int slot_for(const session& s, uint64_t context, event_slot* out) {
+int slot_for(const session& s, uint64_t context, bool alive, event_slot* out) {
   thread_state* thread = s.thread;
   const hostwait_cai_driver& driver = *s.driver;
-  const uint64_t id = context_id(driver, context);
-  event_slot* stale = nullptr;
-  for (uint32_t i = 0; i < thread->slot_count && stale == nullptr; ++i) {
-    if (thread->slots[i].context != context) continue;
-    if (thread->slots[i].context_id == id) {
-      *out = thread->slots[i];
-      return HOSTWAIT_CAI_OK;
-    }
-    stale = &thread->slots[i];  // its events died with the former context
+  event_slot* known = nullptr;
+  for (uint32_t i = 0; i < thread->slot_count && known == nullptr; ++i) {
+    if (thread->slots[i].context == context) known = &thread->slots[i];
   }
+  if (known != nullptr && alive) {
+    *out = *known;
+    return HOSTWAIT_CAI_OK;
+  }
+  const uint64_t id = context_id(driver, context);
+  if (known != nullptr && known->context_id == id) {
+    *out = *known;
+    return HOSTWAIT_CAI_OK;
+  }
+  // Not seen before, or the events died with the former context.
   const in_context scope(s, context);
   if (scope.result() != cu_success) {
     return driver_failure(s.sink, scope.result(), "cuCtxPushCurrent");
   }
-  *out = {context, id, nullptr, nullptr};
-  if (const int code = create(thread, driver, cu_event_disable_timing, &out->wait, s.sink)) {
+  *out = {context, id, nullptr, nullptr, nullptr};
+  void** const events[] = {&out->there, &out->back, &out->capture};
+  int code = HOSTWAIT_CAI_OK;
+  for (void** event : events) {
+    if (code == HOSTWAIT_CAI_OK) {
+      code = create(thread, driver, cu_event_disable_timing, event, s.sink);
+    }
+  }
+  event_slot* slot = known;
+  if (code == HOSTWAIT_CAI_OK && slot == nullptr) {
+    slot = free_slot(thread);
+    if (slot == nullptr) {
+      code = fail(s.sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
+    }
+  }
+  if (code == HOSTWAIT_CAI_OK) {
+    *slot = *out;
     return code;
   }
-  if (const int code = create(thread, driver, cu_event_disable_timing, &out->capture, s.sink)) {
-    driver.event_destroy(out->wait);
-    return code;
+  for (void** event : events) {
+    if (*event != nullptr) driver.event_destroy(*event);
   }
-  event_slot* slot = stale != nullptr ? stale : free_slot(thread);
-  if (slot == nullptr) {
-    driver.event_destroy(out->wait);
-    driver.event_destroy(out->capture);
-    return fail(s.sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
-  }
-  *slot = *out;
-  return HOSTWAIT_CAI_OK;
+  return code;
 }
 
 int take_event(thread_state* thread, const hostwait_cai_driver& driver, uint64_t context,

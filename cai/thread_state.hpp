@@ -45,12 +45,14 @@ struct counters {
 #undef HOSTWAIT_CAI_MEMBER
 };
 
-// Events of one context. `wait` serves every record-and-wait of this thread, since a wait binds to
-// the latest record at its call (R27); `capture` is recorded in captures only, where an event
-// belongs to the graph.
+// Events of one context. Each serves every record-and-wait of its kind on this thread, since a wait
+// binds to the latest record at its call (R27). `there` is recorded on producers' streams and
+// `back` on consumers', so that in a steady exchange neither goes from stream to stream; `capture`
+// is recorded in captures only, where an event belongs to the graph.
 struct event_slot {
   uint64_t context, context_id;
-  void* wait;
+  void* there;
+  void* back;
   void* capture;
 };
 
@@ -83,8 +85,9 @@ inline void add(std::atomic<uint64_t>& counter, uint64_t n = 1) {
 }
 
 // The slot of `context`; events are created as needed, entries of contexts that are gone are
-// dropped.
-int slot_for(const session& s, uint64_t context, event_slot* out);
+// dropped. `alive`: this thread has asked for the slot before, and a stream of that context has
+// been alive ever since, so the driver is not asked again whether it is the same context.
+int slot_for(const session& s, uint64_t context, bool alive, event_slot* out);
 
 // Events that are polled or waited for by the host: taken from and given back to a pool per
 // context. `context` must be current for take_event.

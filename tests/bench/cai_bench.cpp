@@ -86,6 +86,58 @@ void handshake(const std::string& name, const hostwait_cai_ready& in, CUstream p
   gpu::report(name + ".ratio", ratio, "ratio");
 }
 
+// What the driver asks for one event that both streams record, against one for each: the library
+// keeps two.
+void event_kinds(CUstream s, CUstream c) {
+  const CUevent one = gpu::new_event(), two = gpu::new_event();
+  const auto pairs = [&](CUevent there, CUevent back) {
+    MUST(CU(cuEventRecord)(there, s));
+    MUST(CU(cuStreamWaitEvent)(c, there, 0));
+    MUST(CU(cuEventRecord)(back, c));
+    MUST(CU(cuStreamWaitEvent)(s, back, 0));
+  };
+  measure("step.pairs_with_one_event", [&] { pairs(one, one); });
+  measure("step.pairs_with_two_events", [&] { pairs(one, two); });
+}
+
+// The library's own instructions: a driver whose calls do nothing.
+void own_cost(uint64_t context) {
+  hostwait_cai_driver none;
+  HOSTWAIT_CAI_INIT(none);
+  none.ctx_get_current = [](void** out) { return *out = reinterpret_cast<void*>(0x10), 0; };
+  none.ctx_push_current = [](void*) { return 0; };
+  none.ctx_pop_current = [](void**) { return 0; };
+  none.ctx_get_device = [](int*) { return 0; };
+  none.ctx_get_id = [](void*, unsigned long long* id) { return *id = 1, 0; };
+  none.ctx_synchronize = [] { return 0; };
+  none.primary_ctx_retain = [](void** out, int) { return *out = reinterpret_cast<void*>(0x10), 0; };
+  none.stream_get_ctx = [](void*, void** out) { return *out = reinterpret_cast<void*>(0x10), 0; };
+  none.stream_get_flags = [](void*, unsigned* flags) { return *flags = 1, 0; };
+  none.stream_query = [](void*) { return 0; };
+  none.stream_is_capturing = [](void*, int* status) { return *status = 0, 0; };
+  none.stream_wait_event = [](void*, void*, unsigned) { return 0; };
+  none.event_create = [](void** out, unsigned) { return *out = reinterpret_cast<void*>(0x20), 0; };
+  none.event_destroy = [](void*) { return 0; };
+  none.event_record = [](void*, void*) { return 0; };
+  none.event_query = [](void*) { return 0; };
+  none.event_synchronize = [](void*) { return 0; };
+  none.pointer_get_attributes = [](unsigned, int*, void**, uint64_t) { return 0; };
+  none.device_can_access_peer = [](int*, int, int) { return 0; };
+  none.device_get_attribute = [](int*, int, int) { return 0; };
+  if (hostwait_cai_set_driver(&none) != HOSTWAIT_CAI_OK) exit(1);
+  hostwait_cai_ready in = behind(nullptr, nullptr);
+  in.stream = 0x5000;
+  in.context = context;
+  hostwait_cai_error err;
+  HOSTWAIT_CAI_INIT(err);
+  measure("pair.library_ns", [&] {
+    hostwait_cai_ticket ticket;
+    check(hostwait_cai_acquire(&in, 1, {0x6000}, nullptr, &ticket, &err), err);
+    check(hostwait_cai_release(&ticket, &err), err);
+  });
+  hostwait_cai_set_driver(nullptr);
+}
+
 void steps(CUcontext context, CUstream s, CUstream c) {
   const CUevent event = gpu::new_event();
   const CUdeviceptr memory = gpu::new_memory(4096);
@@ -184,5 +236,7 @@ int main(int argc, char** argv) {
     check(hostwait_cai_release(&ticket, &err), err);
   });
   steps(context, s, c);
+  event_kinds(s, c);
+  own_cost(value(context));
   return 0;
 }

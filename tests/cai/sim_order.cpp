@@ -170,10 +170,12 @@ TEST_CASE("the same stream costs no driver call, and eight arrays from two strea
   for (int i = 0; i < 8; ++i) eight.push_back(behind(i % 2 ? s1 : s2));
   const uint64_t waits = hostwait_sim_calls("cuStreamWaitEvent");
   const uint64_t created = hostwait_sim_calls("cuEventCreate");
+  const uint64_t records = hostwait_sim_calls("cuEventRecord");
   CAI_OK(hostwait_cai_acquire(eight.data(), 8, named(c), nullptr, &ticket, &err));
   CHECK(hostwait_sim_calls("cuStreamWaitEvent") - waits == 2);
   CAI_OK(hostwait_cai_release(&ticket, &err));
   CHECK(hostwait_sim_calls("cuStreamWaitEvent") - waits == 4);
+  CHECK(hostwait_sim_calls("cuEventRecord") - records == 3);  // the consumer's end once
   CHECK(hostwait_sim_calls("cuEventCreate") == created);
 }
 

@@ -11,6 +11,8 @@ has `produce` instead of `fill`. Constructors raise `unavailable`.
 
 import contextlib
 import os
+import statistics
+import time
 import warnings
 
 from proof import unavailable
@@ -156,10 +158,19 @@ class numba_framework:
 
 
 class jax_framework:
+    """Its slow arrays end a chain of large matrix products, each an operation of its own: a loop in
+    the program, or more launches than the queue holds, would keep the host until the end, and the
+    array would be ready when it is returned. `dispatch_seconds` tells whether one is."""
+
     name = "jax"
+    side = 4096
 
     def __init__(self, gpu):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        # Graphs are built and updated on the dispatching thread.
+        flags = os.environ.get("XLA_FLAGS", "")
+        if "xla_gpu_enable_command_buffer" not in flags:
+            os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_enable_command_buffer=".strip()
         try:
             import jax
             import jax.numpy
@@ -169,40 +180,56 @@ class jax_framework:
         except Exception as problem:
             raise unavailable(f"jax: {problem}") from problem
         self.jax, self.jnp = jax, jax.numpy
-        self._slow = {}
+        self._seed = self.jnp.zeros((self.side, self.side), self.jnp.float32).block_until_ready()
+        self._slow, self._products = {}, {}
 
     def produce(self, n, value, seconds):
-        """A new array of `value`, ready after about `seconds` of work on JAX's stream."""
-        loops = self._loops(n, seconds)
-        return self._function(n, loops)(self._seed, self.jnp.float32(value))
+        """A new array of `value`, ready after at least about `seconds` of work on JAX's stream."""
+        return self._chain(n, self._count(seconds))(self._seed, self.jnp.float32(value))
 
-    def _function(self, n, loops):
-        if (n, loops) not in self._slow:
-            lax, jnp = self.jax.lax, self.jnp
+    def dispatch_seconds(self, n, seconds):
+        """(how long `produce` keeps the host, how long the array takes): medians of five."""
+        dispatch, total = [], []
+        for _ in range(7):
+            begin = time.perf_counter()
+            x = self.produce(n, 0.0, seconds)
+            dispatch.append(time.perf_counter() - begin)
+            x.block_until_ready()
+            total.append(time.perf_counter() - begin)
+        return statistics.median(dispatch[2:]), statistics.median(total[2:])
+
+    def _chain(self, n, products):
+        if (n, products) not in self._slow:
+            jnp = self.jnp
 
             def slow(seed, value):
-                last = lax.fori_loop(0, loops, lambda _, m: jnp.dot(m, m), seed)
-                return jnp.full((n,), value, jnp.float32) + jnp.sum(last)
+                for _ in range(products):
+                    seed = jnp.dot(seed, seed)
+                return jnp.full((n,), value, jnp.float32) + seed[0, 0]
 
-            self._slow[n, loops] = self.jax.jit(slow)
-            self._slow[n, loops](self._seed, jnp.float32(0)).block_until_ready()
-        return self._slow[n, loops]
+            self._slow[n, products] = self.jax.jit(slow)
+            for _ in range(2):  # compiles; the second run is the first without set-up
+                self._slow[n, products](self._seed, jnp.float32(0)).block_until_ready()
+        return self._slow[n, products]
 
-    def _loops(self, n, seconds):
-        """Matrix products that take about `seconds`, measured once for each length."""
-        import time
+    def _count(self, seconds):
+        """Products that take about `seconds`: the difference of two chains, measured once."""
+        if seconds not in self._products:
+            if "one" not in self._products:
+                few, many = (self._best(products) for products in (2, 10))
+                self._products["one"] = max((many - few) / 8, 1e-6)
+            # More than this could fill the launch queue.
+            self._products[seconds] = min(400, int(seconds / self._products["one"]) + 1)
+        return self._products[seconds]
 
-        key = ("loops", n, seconds)
-        if key not in self._slow:
-            self._seed = self.jnp.zeros((1024, 1024), self.jnp.float32)
-            probe = self._function(n, 100)
-            best = 1e9
-            for _ in range(3):
-                begin = time.perf_counter()
-                probe(self._seed, self.jnp.float32(0)).block_until_ready()
-                best = min(best, time.perf_counter() - begin)
-            self._slow[key] = max(1, int(100 * seconds / best))
-        return self._slow[key]
+    def _best(self, products):
+        chain, value = self._chain(32, products), self.jnp.float32(0)
+        times = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            chain(self._seed, value).block_until_ready()
+            times.append(time.perf_counter() - begin)
+        return min(times)
 
     def take(self, exported, stream=None):
         return self.jax.dlpack.from_dlpack(exported) + self.jnp.float32(0)
