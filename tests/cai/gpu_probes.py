@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
 """What other libraries really do at an exchange, asked of a GPU: one JSON line for each finding. Statements
-that the library's default chain is built on (`relied.…`) make the status 1 when they do not hold.
+that the library's default chain is built on (`relied.…`) make the status 1 when they do not hold, or when
+the producer was not busy, so that nothing was shown ("inconclusive").
+
+gpu_probes.py [PROBE…]: probe functions by name, of all below.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -17,23 +21,21 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "python"))
 
 import proof  # noqa: E402
-from frameworks import FRAMEWORKS  # noqa: E402
-
-from hostwait import _cai_driver  # noqa: E402
+from frameworks import framework_of  # noqa: E402
 
 SLOW = 0.03
 N = 1024
-broken = 0
+results = None  # the proof that counts failures
 
 
 def answer(name, value, unit="answer"):
     print(json.dumps({"name": name, "value": value, "unit": unit, "n": 1}), flush=True)
 
 
-def relied(name, holds):
-    global broken
-    answer(f"relied.{name}", "holds" if holds else "does not hold")
-    broken += not holds
+def relied(name, holds, conclusive=True):
+    text = ("holds" if holds else "does not hold") if conclusive else "inconclusive"
+    answer(f"relied.{name}", text)
+    results.failed += text != "holds"
 
 
 def ready(gpu, stream):
@@ -69,29 +71,39 @@ def slow_array(gpu, framework, stream=None):
     return item
 
 
+def pending(gpu, framework, item, stream):
+    """Is the array still being made? What is asked about it shows nothing otherwise."""
+    if framework.name == "jax":
+        return not item.is_ready()
+    return not ready(gpu, framework.handle(stream))
+
+
 def dlpack_orders(gpu, name, framework):
     """Probe 9: does __dlpack__(stream=C) make C wait, without stopping the host, and at what cost?"""
     consumer = gpu.stream()
     if name == "jax":
         # How slow is the slow array, and how long does making it keep the host?
-        slow_array(gpu, framework).block_until_ready()
-        answer("jax.slow_ms", milliseconds(lambda: slow_array(gpu, framework).block_until_ready()),
-               "ms")
-        answer("jax.dispatch_ms", milliseconds(lambda: slow_array(gpu, framework)), "ms")
+        dispatch, total = framework.dispatch_seconds(N, SLOW)
+        answer("jax.slow_ms", round(total * 1e3, 3), "ms")
+        answer("jax.dispatch_ms", round(dispatch * 1e3, 3), "ms")
+        relied("jax.returns_before_its_array_is_ready", dispatch < total / 2)
     kinds = [("own", None)] if name == "jax" else list(framework.streams())[:3]
     for kind, stream in kinds:
-        with framework.inside(stream) if stream is not None else proof_null():
+        with framework.inside(stream) if stream is not None else contextlib.nullcontext():
             slow_array(gpu, framework, stream)
             gpu.synchronize_all()
             item = slow_array(gpu, framework, stream)
+            before = pending(gpu, framework, item, stream)
             took = milliseconds(lambda: drop(item.__dlpack__(stream=consumer)))
             waits = not ready(gpu, consumer)
-            relied(f"via_dlpack.{name}.{kind}.consumer_waits", waits or took > SLOW * 900)
+            relied(f"via_dlpack.{name}.{kind}.consumer_waits", waits or took > SLOW * 900, before)
             answer(f"via_dlpack.{name}.{kind}.host_stopped_ms", took, "ms")
             gpu.synchronize_all()
             item = slow_array(gpu, framework, stream)
             order(gpu, 1, consumer)
-            answer(f"legacy_join.{name}.{kind}.covers", not ready(gpu, consumer))
+            covers = not ready(gpu, consumer)
+            answer(f"legacy_join.{name}.{kind}.covers",
+                   covers if pending(gpu, framework, item, stream) else "inconclusive")
             gpu.synchronize_all()
             loops = 2000
             begin = time.perf_counter_ns()
@@ -101,21 +113,39 @@ def dlpack_orders(gpu, name, framework):
             gpu.synchronize_all()
 
 
-class proof_null:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return False
+def reverse_wait(gpu, *_):
+    """Probe 5: the import of Holoscan as its source reads: the event is recorded on the legacy stream and
+    the producer's stream waits for it. Is a read on the legacy stream then stale? (Holoscan itself is not
+    asked: only the two driver calls, in that order and in the right one.)"""
+    for name, producer in (("non_blocking", gpu.stream()), ("blocking", gpu.stream(0))):
+        for direction in ("reversed", "right"):
+            memory, copy = proof.rows(gpu, 1, N), proof.rows(gpu, 1, N)
+            gpu.spin(producer, SLOW)
+            gpu.fill(memory.pointer, 0x3F, 4 * N, producer)
+            if direction == "reversed":
+                order(gpu, 1, producer)
+            else:
+                order(gpu, producer, 1)
+            busy = not ready(gpu, producer)
+            gpu.call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(copy.pointer),
+                     ctypes.c_uint64(memory.pointer), ctypes.c_size_t(4 * N), ctypes.c_void_p(1))
+            gpu.synchronize_all()
+            pinned = gpu.pinned(4)
+            gpu.read(pinned, copy.pointer, 4, producer)
+            value = "stale" if pinned[0] == 0 else "right value"
+            answer(f"holoscan_direction.{name}.{direction}", value if busy else "inconclusive")
+            if direction == "right":
+                relied(f"holoscan_direction.{name}.right_way_gives_the_value", value != "stale", busy)
 
 
 def jax_getter(gpu, _, framework):
     """Probe 6: does JAX's getter of the interface wait for the array?"""
     slow_array(gpu, framework).block_until_ready()
     item = slow_array(gpu, framework)
+    before = pending(gpu, framework, item, None)
     took = milliseconds(lambda: item.__cuda_array_interface__)
     answer("jax_getter.host_stopped_ms", took, "ms")
-    answer("jax_getter.waits", took > SLOW * 500)
+    answer("jax_getter.waits", took > SLOW * 500 if before else "inconclusive")
     answer("jax_getter.version", item.__cuda_array_interface__["version"])
     gpu.synchronize_all()
 
@@ -136,11 +166,11 @@ NUMBA_OPT_OUT = """
 import sys
 sys.path[:0] = [{python!r}, {here!r}]
 import proof
-from frameworks import FRAMEWORKS
+from frameworks import framework_of
 from hostwait import _cai_driver
 gpu = _cai_driver.driver()
 gpu.make_current()
-numba = FRAMEWORKS["numba"](gpu)
+numba = framework_of("numba", gpu)
 memory, producer = proof.rows(gpu, 1, 1024), gpu.stream()
 target = numba.cuda.device_array(1024, dtype="float32")
 stream = numba.cuda.external_stream(gpu.stream())
@@ -191,39 +221,34 @@ def torch_exchange(gpu, _, framework):
     relied("torch_exchange.names_the_current_stream", out.value == side.cuda_stream)
 
 
-def run(gpu, name, probe):
-    global broken
+PROBES = (
+    (reverse_wait, None), (dlpack_orders, "cupy"), (dlpack_orders, "torch"), (dlpack_orders, "jax"),
+    (jax_getter, "jax"), (jax_import, "jax"), (torch_exchange, "torch"), (numba_opt_out, None))
+
+
+def attempt(gpu, probe, name):
+    label = probe.__name__ if name is None else f"{probe.__name__}.{name}"
     try:
-        framework = FRAMEWORKS[name](gpu)
+        framework = None if name is None else framework_of(name, gpu)
         gpu.make_current()
         probe(gpu, name, framework)
     except proof.unavailable as reason:
-        answer(f"{probe.__name__}.{name}", f"could not run: {reason}"[:300])
+        answer(label, f"could not run: {reason}"[:300])
     except Exception as problem:
         traceback.print_exc()
-        answer(f"{probe.__name__}.{name}", f"could not run: {type(problem).__name__}: {problem}"[:300])
+        answer(label, f"could not run: {type(problem).__name__}: {problem}"[:300])
+        results.failed += 1
         gpu.synchronize_all()
 
 
-def main():
-    try:
-        gpu = _cai_driver.driver()
-    except (OSError, AttributeError, _cai_driver.failed) as problem:
-        print(f"skipped: no GPU ({problem})")
-        sys.exit(77)
-    if gpu.simulated:
-        print("skipped: no GPU (this is the simulated driver)")
-        sys.exit(77)
-    gpu.make_current()
+def run(out, gpu, names=()):
+    global results
+    results = out
     gpu.spin(gpu.stream(), 0.0001)
-    for name in ("cupy", "torch", "jax"):
-        run(gpu, name, dlpack_orders)
-    for probe, name in ((jax_getter, "jax"), (jax_import, "jax"), (torch_exchange, "torch")):
-        run(gpu, name, probe)
-    numba_opt_out()
-    sys.stdout.flush()
-    os._exit(1 if broken else 0)  # frameworks tear down in orders of their own
+    for probe, name in PROBES:
+        if not names or probe.__name__ in names:
+            attempt(gpu, probe, name)
 
 
 if __name__ == "__main__":
-    main()
+    proof.script(lambda out, gpu: run(out, gpu, sys.argv[1:]))

@@ -10,6 +10,7 @@ has `produce` instead of `fill`. Constructors raise `unavailable`.
 """
 
 import contextlib
+import functools
 import os
 import statistics
 import time
@@ -244,3 +245,9 @@ FRAMEWORKS = {
     "numba": numba_framework,
     "jax": jax_framework,
 }
+
+
+@functools.cache
+def framework_of(name, gpu):
+    """The framework, made once per process; raises `unavailable` each time where it is not here."""
+    return FRAMEWORKS[name](gpu)

@@ -122,14 +122,12 @@ def other_thread(out, gpu, saxpy, mode):
     )
 
 
-def main():
-    out, gpu = proof.start()
+def run(out, gpu):
     saxpy = proof.module("saxpy")
     for mode in MODES:
         for check in (same_capture, boundary, other_thread):
             out.attempt(f"capture.{mode}.{check.__name__}", check, out, gpu, saxpy, mode)
-    out.end()
 
 
 if __name__ == "__main__":
-    main()
+    proof.script(run)

@@ -44,12 +44,10 @@ def check(out, sample, status, line):
     )
 
 
-def main():
-    out, _ = proof.start()
+def run(out, _):
     for sample, (status, line) in EXPECTED.items():
         out.attempt(f"checker.{sample}", check, out, sample, status, line)
-    out.end()
 
 
 if __name__ == "__main__":
-    main()
+    proof.script(run)

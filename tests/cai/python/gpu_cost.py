@@ -8,7 +8,7 @@ import statistics
 import time
 
 import proof
-from frameworks import FRAMEWORKS
+from frameworks import framework_of
 
 LOOPS, ROUNDS = 20000, 7
 BUSY_SECONDS, BUSY_TIMES = 0.002, 50
@@ -42,7 +42,7 @@ def strided_memory_view(item):
 
 def view_cost(out, gpu, glue, name, factors):
     try:
-        framework = FRAMEWORKS[name](gpu)
+        framework = framework_of(name, gpu)
     except proof.unavailable as reason:
         out.result(f"cost.view.{name}", None, reason=str(reason))
         return
@@ -65,7 +65,7 @@ def view_cost(out, gpu, glue, name, factors):
 
 
 def busy_cost(out, gpu, glue, factors):
-    framework = FRAMEWORKS["cupy"](gpu)
+    framework = framework_of("cupy", gpu)
     cupy = framework.cupy
     producer = cupy.cuda.Stream(non_blocking=True)
     consumer = gpu.stream()
@@ -115,8 +115,7 @@ def handshake_cost(out, gpu, glue):
     out.result("cost.handshake", True, **figures)
 
 
-def main():
-    out, gpu = proof.start()
+def run(out, gpu):
     glue = proof.module("hostwait_cai_glue")
     factors = {}
     for name in ("cupy", "torch"):
@@ -130,8 +129,7 @@ def main():
     }
     busy = {"busy_vs_cupy": round(factors["busy"], 1)} if "busy" in factors else {}
     out.result("cost.summary", True if views or busy else None, **views, **busy)
-    out.end()
 
 
 if __name__ == "__main__":
-    main()
+    proof.script(run)

@@ -79,14 +79,12 @@ def wait(out, gpu, glue):
     out.result("host.wait", wrong == 0, wrong=wrong, times=TIMES)
 
 
-def main():
-    out, gpu = proof.start()
+def run(out, gpu):
     glue = proof.module("hostwait_cai_glue")
     out.attempt("host.poll", poll, out, gpu, glue, False)
     out.attempt("host.poll.mutant", poll, out, gpu, glue, True)
     out.attempt("host.wait", wait, out, gpu, glue)
-    out.end()
 
 
 if __name__ == "__main__":
-    main()
+    proof.script(run)

@@ -98,6 +98,13 @@ def start():
     return proof(), gpu
 
 
+def script(run):
+    """The main program of a proof: run(proof, driver). gpu_proofs.py runs several in one process."""
+    out, gpu = start()
+    run(out, gpu)
+    out.end()
+
+
 class raw_array:
     """Float32 memory shown through the interface; `stream` is what the dict says."""
 
