@@ -68,19 +68,12 @@ int hostwait_cai_arrow_event(hostwait_cai_stream stream, uint64_t* event, hostwa
   clear(err);
   if (event == nullptr) return fail({err}, HOSTWAIT_CAI_ERR_INVALID, "", -1, "bad arguments");
   *event = 0;
-  if (stream.value == 0) {
-    return fail({err}, HOSTWAIT_CAI_ERR_STREAM_ZERO, "stream", -1,
-                "stream 0 is ambiguous: 1 is the legacy, 2 the per-thread default stream");
-  }
   session s;
-  if (const int code = s.open(err)) return code;
   stream_ref named{};
-  if (const int code = s.name(stream.value, s.current(), &named)) return code;
-  capture_state capture;
-  if (const int code = s.probe(named, &capture)) return code;
-  if (capture.status != capture_state::none) {
-    return fail(s.sink, HOSTWAIT_CAI_ERR_CAPTURE_BOUNDARY, "stream", -1,
-                "the stream captures: its event would mean nothing outside the graph");
+  if (const int code = s.open_on(
+          stream, "the stream captures: its event would mean nothing outside the graph", err,
+          &named)) {
+    return code;
   }
   uint64_t made = 0;
   if (const int code = s.new_event(named.context, &made)) return code;

@@ -10,46 +10,51 @@ namespace hostwait::cai {
 namespace {
 
 struct retired_owner {
+  uint64_t queue;
   void* owner;
   uint64_t context, event;
 };
 
 pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
-retired_owner* queue = nullptr;
-size_t queue_count = 0, queue_room = 0;
+retired_owner* retired = nullptr;  // of all queues
+size_t retired_count = 0, retired_room = 0;
 
 bool push(const retired_owner& entry) {
   pthread_mutex_lock(&queue_lock);
-  if (queue_count == queue_room) {
-    const size_t room = queue_room == 0 ? 32 : queue_room * 2;
-    auto* grown = static_cast<retired_owner*>(realloc(queue, room * sizeof *queue));
+  if (retired_count == retired_room) {
+    const size_t room = retired_room == 0 ? 32 : retired_room * 2;
+    auto* grown = static_cast<retired_owner*>(realloc(retired, room * sizeof *retired));
     if (grown != nullptr) {
-      queue = grown;
-      queue_room = room;
+      retired = grown;
+      retired_room = room;
     }
   }
-  const bool fits = queue_count < queue_room;
-  if (fits) queue[queue_count++] = entry;
+  const bool fits = retired_count < retired_room;
+  if (fits) retired[retired_count++] = entry;
   pthread_mutex_unlock(&queue_lock);
   return fits;
 }
 
-// The next finished entry at or after `from`, taken out of the queue.
-int take_finished(session& s, size_t* from, retired_owner* out, bool* found) {
+// The next finished entry of `queue` at or after `from`, taken out.
+int take_finished(session& s, uint64_t queue, size_t* from, retired_owner* out, bool* found) {
   *found = false;
   int code = HOSTWAIT_CAI_OK;
   const relaxed_capture_mode relaxed(*s.driver);
   pthread_mutex_lock(&queue_lock);
-  while (*from < queue_count) {
-    const int result = s.driver->event_query(handle(queue[*from].event));
+  while (*from < retired_count) {
+    if (retired[*from].queue != queue) {
+      ++*from;
+      continue;
+    }
+    const int result = s.driver->event_query(handle(retired[*from].event));
     if (result == cu_not_ready) {
       ++*from;
       continue;
     }
     // Any other failure: the context is gone, and the work with it; the owner is let go.
     if (result != cu_success) code = driver_failure(s.sink, result, "cuEventQuery");
-    *out = queue[*from];
-    memmove(queue + *from, queue + *from + 1, (--queue_count - *from) * sizeof *queue);
+    *out = retired[*from];
+    memmove(retired + *from, retired + *from + 1, (--retired_count - *from) * sizeof *retired);
     *found = true;
     break;
   }
@@ -57,9 +62,10 @@ int take_finished(session& s, size_t* from, retired_owner* out, bool* found) {
   return code;
 }
 
-size_t waiting() {
+size_t waiting(uint64_t queue) {
+  size_t count = 0;
   pthread_mutex_lock(&queue_lock);
-  const size_t count = queue_count;
+  for (size_t i = 0; i < retired_count; ++i) count += retired[i].queue == queue;
   pthread_mutex_unlock(&queue_lock);
   return count;
 }
@@ -68,7 +74,7 @@ size_t waiting() {
 
 void forget_retired() {
   pthread_mutex_lock(&queue_lock);
-  queue_count = 0;
+  retired_count = 0;
   pthread_mutex_unlock(&queue_lock);
 }
 
@@ -77,20 +83,22 @@ void forget_retired() {
 using namespace hostwait::cai;
 
 int hostwait_cai_retire(hostwait_cai_stream stream, void* owner, hostwait_cai_error* err) {
+  return hostwait_cai_retire_in(0, stream, owner, err);
+}
+
+int hostwait_cai_drain(void (*drop)(void* owner, void* user), void* user, size_t* left,
+                       hostwait_cai_error* err) {
+  return hostwait_cai_drain_in(0, drop, user, left, err);
+}
+
+int hostwait_cai_retire_in(uint64_t queue, hostwait_cai_stream stream, void* owner,
+                           hostwait_cai_error* err) {
   clear(err);
-  if (stream.value == 0) {
-    return fail({err}, HOSTWAIT_CAI_ERR_STREAM_ZERO, "stream", -1,
-                "stream 0 is ambiguous: 1 is the legacy, 2 the per-thread default stream");
-  }
   session s;
-  if (const int code = s.open(err)) return code;
   stream_ref named{};
-  if (const int code = s.name(stream.value, s.current(), &named)) return code;
-  capture_state capture;
-  if (const int code = s.probe(named, &capture)) return code;
-  if (capture.status != capture_state::none) {
-    return fail(s.sink, HOSTWAIT_CAI_ERR_CAPTURE_BOUNDARY, "stream", -1,
-                "the stream captures: its graph may run at any later time");
+  if (const int code = s.open_on(
+          stream, "the stream captures: its graph may run at any later time", err, &named)) {
+    return code;
   }
   const in_context scope(s, named.context);
   if (scope.result() != cu_success) {
@@ -102,7 +110,7 @@ int hostwait_cai_retire(hostwait_cai_stream stream, void* owner, hostwait_cai_er
     give_event(*s.driver, named.context, event);
     return code;
   }
-  if (!push({owner, named.context, event})) {
+  if (!push({queue, owner, named.context, event})) {
     give_event(*s.driver, named.context, event);
     return fail(s.sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
   }
@@ -110,12 +118,12 @@ int hostwait_cai_retire(hostwait_cai_stream stream, void* owner, hostwait_cai_er
   return HOSTWAIT_CAI_OK;
 }
 
-int hostwait_cai_drain(void (*drop)(void* owner, void* user), void* user, size_t* left,
-                       hostwait_cai_error* err) {
+int hostwait_cai_drain_in(uint64_t queue, void (*drop)(void* owner, void* user), void* user,
+                          size_t* left, hostwait_cai_error* err) {
   clear(err);
-  if (left != nullptr) *left = waiting();
+  if (left != nullptr) *left = waiting(queue);
   if (drop == nullptr) return fail({err}, HOSTWAIT_CAI_ERR_INVALID, "", -1, "bad arguments");
-  if (waiting() == 0) return HOSTWAIT_CAI_OK;
+  if (waiting(queue) == 0) return HOSTWAIT_CAI_OK;
   session s;
   if (const int code = s.open(err)) return code;
   int first = HOSTWAIT_CAI_OK;
@@ -125,13 +133,13 @@ int hostwait_cai_drain(void (*drop)(void* owner, void* user), void* user, size_t
     bool found = false;
     session attempt = s;
     if (first != HOSTWAIT_CAI_OK) attempt.sink.target = nullptr;
-    const int code = take_finished(attempt, &from, &entry, &found);
+    const int code = take_finished(attempt, queue, &from, &entry, &found);
     if (first == HOSTWAIT_CAI_OK) first = code;
     if (!found) break;
     if (code == HOSTWAIT_CAI_OK) give_event(*s.driver, entry.context, entry.event);
     add(s.thread->count.drained);
     drop(entry.owner, user);  // may call into this library
   }
-  if (left != nullptr) *left = waiting();
+  if (left != nullptr) *left = waiting(queue);
   return first;
 }

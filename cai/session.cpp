@@ -34,6 +34,20 @@ int session::open(hostwait_cai_error* err) {
   return HOSTWAIT_CAI_OK;
 }
 
+int session::open_on(hostwait_cai_stream stream, const char* captured, hostwait_cai_error* err,
+                     stream_ref* out) {
+  if (stream.value == 0) {
+    return fail({err}, HOSTWAIT_CAI_ERR_STREAM_ZERO, "stream", -1,
+                "stream 0 is ambiguous: 1 is the legacy, 2 the per-thread default stream");
+  }
+  if (const int code = open(err)) return code;
+  if (const int code = name(stream.value, current(), out)) return code;
+  capture_state capture;
+  if (const int code = probe(*out, &capture)) return code;
+  if (capture.status == capture_state::none) return HOSTWAIT_CAI_OK;
+  return fail(sink, HOSTWAIT_CAI_ERR_CAPTURE_BOUNDARY, "stream", -1, "%s", captured);
+}
+
 uint64_t session::current() const {
   if (!current_known_) {
     void* context = nullptr;

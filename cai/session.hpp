@@ -27,6 +27,10 @@ struct session {
   error_sink sink{};
 
   int open(hostwait_cai_error* err);
+  // The same for a stream whose end is to be marked by an event that outlives the call: refused,
+  // with the sentence `captured`, while the stream captures.
+  int open_on(hostwait_cai_stream stream, const char* captured, hostwait_cai_error* err,
+              stream_ref* out);
 
   // The calling thread's context, 0 for none. Asked for when first needed: work on stream handles
   // does without.

@@ -14,10 +14,10 @@ install(
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(hostwait_exported hostwait_api)
-foreach(target hostwait_cai hostwait_cai_static)
+foreach(target hostwait_cai hostwait_cai_static hostwait_cai_python)
   if(TARGET ${target})
     list(APPEND hostwait_exported ${target})
-    # hostwait::cai and hostwait::cai_static, whatever name the build gave them.
+    # hostwait::cai, hostwait::cai_static and hostwait::cai_python, whatever name the build gave them.
     string(REPLACE "hostwait_" "" name ${target})
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   endif()

@@ -591,6 +591,14 @@ HOSTWAIT_CAI_API int hostwait_cai_retire(hostwait_cai_stream stream, void* owner
  * thread (the glue holds the GIL). Never blocks. *left: owners still waiting (may be NULL). */
 HOSTWAIT_CAI_API int hostwait_cai_drain(void (*drop)(void* owner, void* user), void* user,
                                         size_t* left, hostwait_cai_error*);
+/* The same for a queue of its own: who drains it gets only what was retired into it. The two above
+ * use queue 0, the Python glue HOSTWAIT_CAI_QUEUE_PYTHON; several libraries in one process that
+ * share this one take a number each, such as the address of a variable of theirs. */
+#define HOSTWAIT_CAI_QUEUE_PYTHON 0x6e6f68747970u
+HOSTWAIT_CAI_API int hostwait_cai_retire_in(uint64_t queue, hostwait_cai_stream stream, void* owner,
+                                            hostwait_cai_error*);
+HOSTWAIT_CAI_API int hostwait_cai_drain_in(uint64_t queue, void (*drop)(void* owner, void* user),
+                                           void* user, size_t* left, hostwait_cai_error*);
 
 /* ---- Environment, statistics, driver --------------------------------------------------------- */
 

@@ -36,14 +36,8 @@ namespace hostwait::cai::py {
  * make no other call for long. */
 inline bool collect(size_t* left = nullptr) {
   if (!detail::enter()) return false;
-  detail::drop_due();
-  if (left != nullptr)
-    hostwait_cai_drain(
-        [](void* owner, void*) {
-          auto* item = static_cast<detail::droppable*>(owner);
-          item->drop(item);
-        },
-        nullptr, left, nullptr);
+  if (left != nullptr) *left = 0;
+  detail::drop_due(left);
   return true;
 }
 

@@ -301,6 +301,29 @@ TEST_CASE("an owner is kept until the consumer's stream has passed") {
   CHECK(left == 0);
 }
 
+TEST_CASE("who drains a queue gets only what was retired into it") {
+  const own_context context;
+  const driver_in_use real;
+  const CUstream c = new_stream();
+  std::vector<void*> dropped;
+  const auto drop = [](void* owner, void* user) {
+    static_cast<std::vector<void*>*>(user)->push_back(owner);
+  };
+  int plain = 0, own = 0;
+  size_t left = 9;
+  CAI_OK(hostwait_cai_retire(named(c), &plain, &err));
+  CAI_OK(hostwait_cai_retire_in(value(&own), named(c), &own, &err));
+  SIM_OK(cuStreamSynchronize(c));
+  CAI_OK(hostwait_cai_drain_in(HOSTWAIT_CAI_QUEUE_PYTHON, drop, &dropped, &left, &err));
+  CHECK(dropped.empty());
+  CHECK(left == 0);
+  CAI_OK(hostwait_cai_drain_in(value(&own), drop, &dropped, &left, &err));
+  CHECK(dropped == std::vector<void*>{&own});
+  CAI_OK(hostwait_cai_drain(drop, &dropped, &left, &err));
+  CHECK(dropped == std::vector<void*>{&own, &plain});
+  CHECK(left == 0);
+}
+
 TEST_CASE("a foreign event is waited for, not recorded and not freed") {
   const own_context context;
   const driver_in_use real;

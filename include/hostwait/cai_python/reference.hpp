@@ -95,8 +95,8 @@ class exception_scope {
 
 namespace detail {
 
-/* Something to be dropped under the GIL. Owners given to hostwait_cai_retire begin with one, so
- * that any extension module may drain what another one retired. */
+/* Something to be dropped under the GIL. Owners in HOSTWAIT_CAI_QUEUE_PYTHON begin with one, so that
+ * any extension module may drain what another one retired. */
 struct droppable {
   void (*drop)(droppable*);
   droppable* next;
@@ -151,15 +151,16 @@ inline void bury(droppable* item) noexcept {
 }
 
 /* Drops what is due: owners whose work is done, capsules given back. Never blocks. */
-inline void drop_due() noexcept {
+inline void drop_due(size_t* left = nullptr) noexcept {
   if (state().finalizing.load(std::memory_order_relaxed)) return;
   if (state().graveyard.load(std::memory_order_relaxed) != nullptr) drop_graveyard();
-  hostwait_cai_drain(
+  hostwait_cai_drain_in(
+      HOSTWAIT_CAI_QUEUE_PYTHON,
       [](void* owner, void*) {
         auto* item = static_cast<droppable*>(owner);
         item->drop(item);
       },
-      nullptr, nullptr, nullptr);
+      nullptr, left, nullptr);
 }
 
 inline PyObject* on_exit(PyObject*, PyObject*) noexcept {

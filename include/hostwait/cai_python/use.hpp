@@ -13,7 +13,7 @@ namespace hostwait::cai::py {
 
 namespace detail {
 
-/* Owners on their way through hostwait_cai_retire. */
+/* Owners on their way through the retire queue. */
 struct retired : droppable {
   std::vector<ref> owners;
 };
@@ -203,8 +203,9 @@ inline bool use::release() {
     code = hostwait_cai_release(&ticket_, &error);
     // Not taken: no driver, so no work; or a capture, whose graph may run at any later time, so
     // that keeping the arrays is the graph owner's affair (R20).
-    if (kept && hostwait_cai_retire(stream_, static_cast<detail::droppable*>(kept.get()),
-                                    nullptr) == HOSTWAIT_CAI_OK)
+    if (kept && hostwait_cai_retire_in(HOSTWAIT_CAI_QUEUE_PYTHON, stream_,
+                                       static_cast<detail::droppable*>(kept.get()),
+                                       nullptr) == HOSTWAIT_CAI_OK)
       (void)kept.release();
   } else {
     code = hostwait_cai_release(&ticket_, &error);

@@ -168,10 +168,6 @@ class jax_framework:
 
     def __init__(self, gpu):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-        # Graphs are built and updated on the dispatching thread.
-        flags = os.environ.get("XLA_FLAGS", "")
-        if "xla_gpu_enable_command_buffer" not in flags:
-            os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_enable_command_buffer=".strip()
         try:
             import jax
             import jax.numpy
@@ -208,9 +204,16 @@ class jax_framework:
                     seed = jnp.dot(seed, seed)
                 return jnp.full((n,), value, jnp.float32) + seed[0, 0]
 
-            self._slow[n, products] = self.jax.jit(slow)
-            for _ in range(2):  # compiles; the second run is the first without set-up
-                self._slow[n, products](self._seed, jnp.float32(0)).block_until_ready()
+            # Graphs are built and updated on the dispatching thread; not every release knows this.
+            no_graphs = {"xla_gpu_enable_command_buffer": ""}
+            try:
+                chain = self.jax.jit(slow, compiler_options=no_graphs)
+                chain(self._seed, jnp.float32(0)).block_until_ready()
+            except Exception:
+                chain = self.jax.jit(slow)
+                chain(self._seed, jnp.float32(0)).block_until_ready()
+            chain(self._seed, jnp.float32(0)).block_until_ready()  # the first without set-up
+            self._slow[n, products] = chain
         return self._slow[n, products]
 
     def _count(self, seconds):
