@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
 """Gathers the JSON lines of scripts/gpu_cai.sh into one measurement file, holds the figures against their
-budgets, and writes the line that checks read: gpu_cai_figures.py OUTDIR COMMIT.
+budgets, and writes the line that checks read: gpu_cai_figures.py OUTDIR COMMIT. With --line OUTDIR the line
+alone: scripts/bench.sh.
 """
 
 import datetime
@@ -66,10 +67,20 @@ def summary(results):
             "waits_of_eight_arrays": value("eight_arrays_two_streams.waits")}
 
 
+def gather(out):
+    return [normalised(item, path.stem) for path in sorted(out.glob("*.jsonl"))
+            for item in read_lines(path) if "name" in item]
+
+
+def line(figures):
+    shown = ("same_stream_ns", "pair_ratio", "view_vs_cuda_core", "busy_vs_cupy")
+    text = " ".join(f"{k}={'n/a' if figures[k] is None else format(figures[k], '.4g')}" for k in shown)
+    return f"cai: {text}"
+
+
 def main(folder, commit):
     out = pathlib.Path(folder)
-    results = [normalised(item, path.stem) for path in sorted(out.glob("*.jsonl"))
-               for item in read_lines(path) if "name" in item]
+    results = gather(out)
     gpu, driver, cuda = machine()
     figures = summary(results)
     date = datetime.date.today().isoformat()
@@ -83,11 +94,12 @@ def main(folder, commit):
         good = got is not None and (got <= limit if sense == "at most" else got >= limit)
         kept &= good
         print(f"gpu_cai: {name} = {got}, {sense} {limit}: {'kept' if good else 'NOT KEPT'}")
-    shown = ("same_stream_ns", "pair_ratio", "view_vs_cuda_core", "busy_vs_cupy")
-    text = " ".join(f"{k}={'n/a' if figures[k] is None else format(figures[k], '.4g')}" for k in shown)
-    (out / "summary.txt").write_text(f"cai: {text}\n")
+    (out / "summary.txt").write_text(line(figures) + "\n")
     return 0 if kept else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if sys.argv[1:2] == ["--line"]:
+        print(line(summary(gather(pathlib.Path(sys.argv[2])))))
+    else:
+        sys.exit(main(*sys.argv[1:]))
