@@ -39,8 +39,8 @@ int issue(session& s, const planner& plan, const hostwait_cai_ready* in, size_t 
       if (const int code = s.record(e.event, producer)) return code;
       if (const int code = s.wait(plan.consumer(), e.event, cu_wait_external)) return code;
     } else {
-      const auto kind = plan.consumer_captures() ? session::edge_kind::captured
-                                                 : session::edge_kind::there;
+      const auto kind =
+          plan.consumer_captures() ? session::edge_kind::captured : session::edge_kind::there;
       uint64_t event = 0;
       if (const int code = s.mark(&producer, kind, e.context == asked, &event)) return code;
       if (const int code = s.wait(plan.consumer(), event, 0)) return code;

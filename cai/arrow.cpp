@@ -70,9 +70,9 @@ int hostwait_cai_arrow_event(hostwait_cai_stream stream, uint64_t* event, hostwa
   *event = 0;
   session s;
   stream_ref named{};
-  if (const int code = s.open_on(
-          stream, "the stream captures: its event would mean nothing outside the graph", err,
-          &named)) {
+  if (const int code =
+          s.open_on(stream, "the stream captures: its event would mean nothing outside the graph",
+                    err, &named)) {
     return code;
   }
   uint64_t made = 0;

@@ -96,8 +96,8 @@ int hostwait_cai_retire_in(uint64_t queue, hostwait_cai_stream stream, void* own
   clear(err);
   session s;
   stream_ref named{};
-  if (const int code = s.open_on(
-          stream, "the stream captures: its graph may run at any later time", err, &named)) {
+  if (const int code = s.open_on(stream, "the stream captures: its graph may run at any later time",
+                                 err, &named)) {
     return code;
   }
   const in_context scope(s, named.context);

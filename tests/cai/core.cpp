@@ -333,9 +333,7 @@ TEST_CASE("a handshake costs few calls") {
   SECTION("a release on another thread knows nothing of this one's events") {
     REQUIRE(hostwait_cai_acquire(in, 1, {C}, nullptr, &ticket, nullptr) == HOSTWAIT_CAI_OK);
     d.count.clear();
-    std::thread([&] {
-      CHECK(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK);
-    }).join();
+    std::thread([&] { CHECK(hostwait_cai_release(&ticket, nullptr) == HOSTWAIT_CAI_OK); }).join();
     CHECK(d.count["ctx_get_id"] >= 1);
     CHECK(d.count["event_record"] == 1);
   }

@@ -95,8 +95,8 @@ class exception_scope {
 
 namespace detail {
 
-/* Something to be dropped under the GIL. Owners in HOSTWAIT_CAI_QUEUE_PYTHON begin with one, so that
- * any extension module may drain what another one retired. */
+/* Something to be dropped under the GIL. Owners in HOSTWAIT_CAI_QUEUE_PYTHON begin with one, so
+ * that any extension module may drain what another one retired. */
 struct droppable {
   void (*drop)(droppable*);
   droppable* next;

@@ -12,9 +12,15 @@ PyObject* rank(PyObject*, PyObject* object) {
 }
 
 PyMethodDef functions[] = {{"rank", rank, METH_O, nullptr}, {}};
-PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "use_cai_python", nullptr, -1, functions, nullptr, nullptr, nullptr,
-    nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "use_cai_python",
+                          nullptr,
+                          -1,
+                          functions,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 
