@@ -51,5 +51,6 @@ check "shell syntax" shell_syntax
 check "table of calls" python3 scripts/check_table.py
 check "exports" scripts/check_exports.sh build/lib/libhostwait.so build/lib/libhostwait_link.so
 check "docs/flags.md" python3 scripts/generate_flags_doc.py --check
+check "docs/advice.md" python3 scripts/advice_doc.py --check
 check "docs/calls.md" python3 scripts/generate_calls_doc.py --check
 exit $bad

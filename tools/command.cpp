@@ -20,6 +20,7 @@ namespace {
 constexpr command table[] = {
     {"run", "run a program and report the waits in it", add_run},
     {"report", "print the findings of records", add_report},
+    {"top", "a running program's waits, live, also of one that hangs", add_top},
     {"check", "exit status only: 86 violations, 87 unseen, 2 unreadable", add_check},
     {"doctor", "can it work on this machine?", add_doctor},
     {"probe", "measure which calls stop the host on this GPU", add_probe},

@@ -36,6 +36,7 @@ std::function<int()> add_probe(CLI::App& app, const program_line& program);
 std::function<int()> add_report(CLI::App& app, const program_line& program);
 std::function<int()> add_run(CLI::App& app, const program_line& program);
 std::function<int()> add_set(CLI::App& app, const program_line& program);
+std::function<int()> add_top(CLI::App& app, const program_line& program);
 
 // argv without its first word; returns the exit status.
 int run_command_line(const std::vector<std::string>& arguments);

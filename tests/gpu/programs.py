@@ -99,6 +99,7 @@ def commands(session):
                          *([f"-I{headers.parent}"] if headers else []),
                          str(HERE / "libraries" / "libraries.cu"),
                          *library_arguments("cublas", "cusolver")]
+    made["advice"] = [*common, "-cudart", "static", str(HERE / "advice" / "advice.cpp")]
     if cupti():
         include, library = cupti()
         made["libcupti_count.so"] = [

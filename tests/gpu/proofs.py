@@ -8,6 +8,7 @@ import statistics
 import cupti_compare
 import programs
 import record
+from advice_pairs import advice
 from harness import WORKLOADS, base_call, python, text_of
 
 # What routes.cpp makes: (base call, kind) -> calls, and of those behind 10 ms of work.
@@ -316,5 +317,5 @@ def training(session, pairs=10, steps=1000):
                        min(inside), max(inside))
 
 
-ALL = (routes, refusals_in_c, level_fail, libraries, torch, errors_in_python, cupy, jax, cupti,
-       training)
+ALL = (routes, refusals_in_c, level_fail, libraries, torch, errors_in_python, cupy, advice, jax,
+       cupti, training)

@@ -26,6 +26,16 @@ hostwait_add_catch_test(
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/tools_report_test.cpp
   LIBRARIES hostwait_record_builder hostwait_report nlohmann_json::nlohmann_json)
 
+hostwait_add_catch_test(
+  NAME tools.views
+  SOURCES ${CMAKE_CURRENT_LIST_DIR}/tools_views_test.cpp
+  LIBRARIES hostwait_record_builder hostwait_report nlohmann_json::nlohmann_json)
+
+hostwait_add_catch_test(
+  NAME tools.causes
+  SOURCES ${CMAKE_CURRENT_LIST_DIR}/tools_causes_test.cpp
+  LIBRARIES hostwait_record_builder hostwait_report)
+
 # Looks its own functions up: needs its debug information whatever the build type.
 hostwait_add_catch_test(
   NAME tools.symbols

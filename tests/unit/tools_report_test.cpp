@@ -61,6 +61,9 @@ TEST_CASE("the table, to the letter") {
       "4.1 ms  train.py:42 step < libtorch_cuda.so+0x1234\n"
       " cudaFree                             free            8      1      7       0   4.0 ms  "
       "4.0 ms  train.py:77 main < libtorch_cuda.so+0x9999\n"
+      "advice, before and after in docs/advice.md:\n"
+      " async_copy  use pinned host memory: from and to ordinary memory an async copy waits\n"
+      " free        keep the block for the next step, or free in stream order (cudaFreeAsync)\n"
       "record ./hostwait-python3-HOST-4711-1-aa.hwr    next: hostwait report "
       "./hostwait-python3-HOST-4711-1-aa.hwr\n");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
-// hostwait report [FILE|DIR…]: the findings, as text or JSON, on stdout.
+// hostwait report [FILE|DIR…]: the findings on stdout, as text, JSON or stacks.
 #include "report/report.hpp"
 
 #include <unistd.h>
@@ -12,6 +12,8 @@
 #include "command.hpp"
 #include "failure.hpp"
 #include "folders.hpp"
+#include "report/groups.hpp"
+#include "report/stacks.hpp"
 
 namespace hostwait {
 
@@ -19,9 +21,9 @@ namespace {
 
 struct arguments {
   std::vector<std::string> names;
-  std::string format = "text";
+  std::string format = "text", by;
   std::size_t limit = 20;
-  bool limit_given = false;
+  bool limit_given = false, detail = false;
 };
 
 // The newest run in the live folders and, since `run` moves records there, the current one.
@@ -50,21 +52,44 @@ std::vector<record_file> newest_run() {
   return std::move(runs.back());
 }
 
+// Options that would have no effect are refused: silence would be taken for obedience.
+grouping checked_grouping(const arguments& given) {
+  grouping by = grouping::finding;
+  if (!given.by.empty()) grouping_of(given.by, by);
+  const bool stacks = given.format == "folded" || given.format == "speedscope";
+  if (stacks && (by != grouping::finding || given.limit_given))
+    throw failure(exit_usage, "report: --format " + given.format +
+                                  " has every finding that waited, each with its stack; leave out "
+                                  "--by and --limit");
+  if (given.detail && (given.format != "text" || by != grouping::finding))
+    throw failure(exit_usage,
+                  "report: --detail is for the text of findings; leave out --by, and "
+                  "--format but text (json has the details)");
+  return by;
+}
+
 int report_command(const arguments& given) {
+  const grouping by = checked_grouping(given);
   const std::size_t limit = given.limit_given || given.format == "text" ? given.limit : 0;
   std::unique_ptr<symbolizer> symbols = make_dwarf_symbolizer();
   std::vector<record_file> records = given.names.empty() ? newest_run() : load_named(given.names);
   std::string text;
-  if (given.format == "json") {
-    text = json_report(make_report(records, *symbols), limit);
-  } else {
+  if (given.format == "text") {
     text_style style;
     style.width = terminal_width(STDOUT_FILENO);
+    style.colour = terminal_colour(STDOUT_FILENO);
     style.limit = limit;
+    style.detail = given.detail;
+    style.by = by;
     for (const std::vector<record_file>& run : group_by_run(std::move(records))) {
       if (!text.empty()) text += '\n';
       text += text_report(make_report(run, *symbols), style);
     }
+  } else {
+    const run_report report = make_report(records, *symbols);
+    text = given.format == "json"     ? json_report(report, limit, by)
+           : given.format == "folded" ? folded_report(report)
+                                      : speedscope_report(report);
   }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw failure(exit_usage, "the report cannot be written to stdout");
@@ -76,9 +101,15 @@ int report_command(const arguments& given) {
 std::function<int()> add_report(CLI::App& app, const program_line&) {
   auto given = std::make_shared<arguments>();
   app.add_option("records", given->names, "records or folders; default: the newest run");
-  app.add_option("--format", given->format, "text or json")->check(CLI::IsMember({"text", "json"}));
-  CLI::Option* limit =
-      app.add_option("--limit", given->limit, "findings shown, 0 for all (text: 20, json: all)");
+  app.add_option("--format", given->format,
+                 "text, json, folded (stacks for flame graphs, weights in us) or speedscope")
+      ->check(CLI::IsMember({"text", "json", "folded", "speedscope"}));
+  app.add_option("--by", given->by,
+                 "add findings up: line, function, call, range, thread or process")
+      ->check(CLI::IsMember({"line", "function", "call", "range", "thread", "process"}));
+  app.add_flag("--detail", given->detail, "a paragraph for each finding: cost, stack, advice");
+  CLI::Option* limit = app.add_option("--limit", given->limit,
+                                      "findings or groups shown, 0 for all (text: 20, json: all)");
   return [given, limit] {
     given->limit_given = limit->count() > 0;
     return report_command(*given);

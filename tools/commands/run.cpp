@@ -157,6 +157,7 @@ int finish(int wait_status, const arguments& given, const setting& with, const s
   } else if (!records.empty() && !given.quiet) {
     text_style style;
     style.width = terminal_width(STDERR_FILENO);
+    style.colour = terminal_colour(STDERR_FILENO);
     style.limit = given.limit;
     style.next_command = true;
     print(text_report(report, style));

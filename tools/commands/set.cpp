@@ -10,13 +10,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "command.hpp"
 #include "failure.hpp"
-#include "findings/process.hpp"
-#include "folders.hpp"
+#include "live.hpp"
 #include "log.hpp"
 #include "options/check.hpp"
 
@@ -28,29 +26,6 @@ struct arguments {
   std::uint32_t pid = 0;
   std::vector<std::string> changes;
 };
-
-// The record that the process has mapped, wherever it lies; else one of the live folders.
-record_file live_record(std::uint32_t pid) {
-  std::vector<std::string> candidates;
-  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const std::size_t path = line.find('/');
-    if (path != line.npos && line.ends_with(HOSTWAIT_RECORD_SUFFIX))
-      candidates.push_back(line.substr(path));
-  }
-  for (const std::string& folder : live_folders()) {
-    for (std::string& path : records_in(folder)) candidates.push_back(std::move(path));
-  }
-  for (const std::string& path : candidates) {
-    read_error error;
-    std::optional<record_file> record = record_file::load(path, error);
-    if (record && record->header().pid == pid && is_being_written(*record))
-      return std::move(*record);
-  }
-  throw failure(exit_usage, "process " + std::to_string(pid) +
-                                " writes no record that you can reach; it must run under hostwait "
-                                "and have made a CUDA call");
-}
 
 struct change {
   std::uint64_t actions = 0, mask = 0;

@@ -18,11 +18,21 @@ struct tally {
   std::uint64_t calls = 0, waited = 0, latent = 0, refused = 0, held = 0, violations = 0;
   std::uint64_t total_ns = 0, max_ns = 0, waited_ns = 0;
   std::array<std::uint64_t, 32> histogram{};
+  // With gap=1: how long the thread then queued nothing, how often that was measured.
+  std::uint64_t gap_ns = 0, gap_max_ns = 0, gaps = 0;
 
   void add(const tally& other);
   std::uint64_t audited = 0;  // not calls: orders that were opted out of
 
   bool is_finding() const { return (waited | latent | refused | held | violations | audited) != 0; }
+};
+
+// What one thread of one process has in a finding.
+struct share {
+  std::size_t process = 0;  // index into run_report::processes
+  std::uint32_t tid = 0;    // 0: threads that have ended
+  std::string thread;
+  tally sum;
 };
 
 struct finding {
@@ -38,12 +48,19 @@ struct finding {
   std::set<std::uint32_t> lines;  // of the innermost user frame
   bool other = false;             // stands for sites beyond max_sites
   std::string stack_key;          // see merge.cpp
+  std::vector<share> shares;
+  std::uint64_t wall_ns = 0;  // wall time of the processes in it, added up; 0 = not known
+
+  // Nothing but calls that had nothing to wait for this time.
+  bool only_latent() const;
 };
 
 struct hanging_call {
   std::uint32_t tid = 0;
   std::string thread_name, call;
-  std::uint64_t ns = 0;  // so far; 0 = not known
+  std::uint64_t ns = 0;    // so far; 0 = not known
+  std::uint32_t site = 0;  // in the record, plus 1; 0 = not known
+  finding at;              // its stack, label and range, where the site is known
 };
 
 struct process_info {

@@ -48,7 +48,7 @@ std::string python_key(const std::vector<python_frame>& frames) {
 
 struct site_sum {
   tally sum;
-  std::set<std::string> threads;
+  std::vector<share> shares;
 };
 
 std::unordered_map<std::uint32_t, site_sum> sum_sites(const record_file& record) {
@@ -73,10 +73,28 @@ std::unordered_map<std::uint32_t, site_sum> sum_sites(const record_file& record)
     std::copy(std::begin(histogram.bucket), std::end(histogram.bucket), one.histogram.begin());
     into.sum.add(one);
     const hostwait_record_thread thread = record.thread(counters.thread);
-    if (thread.name[0] != '\0')
-      into.threads.emplace(thread.name, strnlen(thread.name, sizeof thread.name));
+    share& part = into.shares.emplace_back();
+    part.tid = thread.tid;
+    part.thread = std::string(thread.name, strnlen(thread.name, sizeof thread.name));
+    part.sum = one;
   });
   return sites;
+}
+
+// A site without its counts and native names.
+finding finding_of(const record_file& record, const hostwait_record_site& site) {
+  const hostwait_record_call call = record.call(site.call);
+  finding one;
+  one.other = (site.flags & HOSTWAIT_SITE_OTHER) != 0;
+  one.call = one.other ? "(other)" : std::string(record.string(call.name));
+  one.kind = call.kind;
+  one.verdict = site.verdict;
+  one.reason = site.reason;
+  one.direction = site.direction;
+  one.python = python_stack(record, site.python);
+  one.label = record.string(site.label);
+  if (site.range != 0) one.range = record.string(record.range(site.range - 1).path);
+  return one;
 }
 
 struct merged_site {
@@ -85,16 +103,15 @@ struct merged_site {
   finding result;
 };
 
-void resolve_native(merged_site& merged, symbolizer& symbols) {
-  const record_file& record = *merged.record;
+void resolve_native(const record_file& record, std::uint32_t innermost, symbolizer& symbols,
+                    finding& result) {
   std::vector<native_frame> frames;
-  for (const hostwait_record_frame& frame : record.stack(merged.site.native)) {
+  for (const hostwait_record_frame& frame : record.stack(innermost)) {
     const hostwait_record_module module = record.module(frame.module);
     for (native_frame& each :
          symbols.resolve(std::string(record.string(module.path)), module, frame.where))
       frames.push_back(std::move(each));
   }
-  finding& result = merged.result;
   cut_stack cut = cut_top(std::move(frames));
   const std::string base = driver_base_name(result.call);
   result.runtime_call = std::move(cut.runtime_call);
@@ -108,12 +125,24 @@ void resolve_native(merged_site& merged, symbolizer& symbols) {
   result.native = std::move(cut.frames);
 }
 
+// The library's function that user code or the interpreter called, null where user code called CUDA
+// itself. Not the innermost one: CuPy's get() copies and waits in two functions further in.
+const native_frame* library_entry(const finding& of) {
+  const native_frame* entry = nullptr;
+  for (const native_frame& frame : of.native) {
+    if (frame.owner == frame_owner::user || frame.owner == frame_owner::interpreter) break;
+    if (frame.owner == frame_owner::library) entry = &frame;
+  }
+  return entry;
+}
+
 // Findings with the same key follow from the same place in the user's code: the same user frames,
-// library function, Python stack, label and range. Empty where no stack was taken.
+// the library function that they called, Python stack, label and range. Empty where no stack was
+// taken.
 std::string stack_key(const finding& of) {
   if (of.native.empty() && of.python.empty()) return "";
   std::string key = of.label + '\0' + of.range + '\0' + python_key(of.python);
-  const native_frame* library = library_frame(of);
+  const native_frame* library = library_entry(of);
   if (library != nullptr) key += library->module + ':' + library->name();
   for (const native_frame& frame : of.native) {
     if (frame.owner == frame_owner::user && !frame.inlined)
@@ -133,24 +162,40 @@ std::string without_prefix(const std::string& name) {
   return name.starts_with("cu") ? name.substr(2) : name;
 }
 
-// A copy and the wait for its stream are one cause and become one row with two calls. One pass of
-// the program makes both, so the row counts passes: the larger of the two.
+// One pass of the program makes both calls, so the sum counts passes: the larger of the two.
+void join(tally& sum, const tally& wait) {
+  sum.calls = std::max(sum.calls, wait.calls);
+  sum.waited = std::max(sum.waited, wait.waited);
+  sum.refused = std::max(sum.refused, wait.refused);
+  // A pass in which either call waited has waited.
+  sum.latent = std::min(std::max(sum.latent, wait.latent),
+                        sum.calls - std::min(sum.calls, sum.waited + sum.refused));
+  sum.held = std::max(sum.held, wait.held);
+  sum.violations += wait.violations;
+  sum.total_ns += wait.total_ns;
+  sum.waited_ns += wait.waited_ns;
+  sum.max_ns = std::max(sum.max_ns, wait.max_ns);
+  sum.gap_ns += wait.gap_ns;
+  sum.gaps = std::max(sum.gaps, wait.gaps);
+  sum.gap_max_ns = std::max(sum.gap_max_ns, wait.gap_max_ns);
+  for (std::size_t i = 0; i < sum.histogram.size(); ++i) sum.histogram[i] += wait.histogram[i];
+}
+
+// A copy and the wait for its stream are one cause and become one row with two calls.
 void join(finding& copy, const finding& wait) {
   copy.call += " + " + wait.call;
   copy.runtime_call += " + " + without_prefix(wait.runtime_call);
-  tally& sum = copy.sum;
-  sum.calls = std::max(sum.calls, wait.sum.calls);
-  sum.waited = std::max(sum.waited, wait.sum.waited);
-  sum.refused = std::max(sum.refused, wait.sum.refused);
-  // A pass in which either call waited has waited.
-  sum.latent = std::min(std::max(sum.latent, wait.sum.latent),
-                        sum.calls - std::min(sum.calls, sum.waited + sum.refused));
-  sum.held = std::max(sum.held, wait.sum.held);
-  sum.violations += wait.sum.violations;
-  sum.total_ns += wait.sum.total_ns;
-  sum.waited_ns += wait.sum.waited_ns;
-  sum.max_ns = std::max(sum.max_ns, wait.sum.max_ns);
-  for (std::size_t i = 0; i < sum.histogram.size(); ++i) sum.histogram[i] += wait.sum.histogram[i];
+  join(copy.sum, wait.sum);
+  for (const share& part : wait.shares) {
+    const auto same = std::find_if(copy.shares.begin(), copy.shares.end(), [&](const share& each) {
+      return each.process == part.process && each.tid == part.tid;
+    });
+    if (same == copy.shares.end()) {
+      copy.shares.push_back(part);
+    } else {
+      join(same->sum, part.sum);
+    }
+  }
   copy.thread_names.insert(wait.thread_names.begin(), wait.thread_names.end());
 }
 
@@ -176,6 +221,18 @@ void join_pairs(std::vector<finding>& findings) {
   findings = std::move(rest);
 }
 
+// Of the processes that have a share in it; 0 where the end of one is not known.
+std::uint64_t wall_time(const run_report& report, const finding& of) {
+  std::set<std::size_t> processes;
+  for (const share& part : of.shares) processes.insert(part.process);
+  std::uint64_t sum = 0;
+  for (const std::size_t each : processes) {
+    if (report.processes[each].run_ns == 0) return 0;
+    sum += report.processes[each].run_ns;
+  }
+  return sum;
+}
+
 void set_lines(finding& of) {
   if (const python_frame* python = user_python_frame(of)) {
     if (python->line != 0) of.lines.insert(python->line);
@@ -196,8 +253,16 @@ void tally::add(const tally& other) {
   total_ns += other.total_ns;
   waited_ns += other.waited_ns;
   audited += other.audited;
+  gap_ns += other.gap_ns;
+  gaps += other.gaps;
+  gap_max_ns = std::max(gap_max_ns, other.gap_max_ns);
   max_ns = std::max(max_ns, other.max_ns);
   for (std::size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
+}
+
+bool finding::only_latent() const {
+  return sum.latent != 0 && (sum.waited | sum.refused | sum.held | sum.violations) == 0 &&
+         sum.audited == 0;
 }
 
 bool run_report::blind() const {
@@ -231,20 +296,16 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
   std::map<std::string, merged_site> merged;
   for (const record_file& record : records) {
     report.processes.push_back(describe_process(record, report));
+    for (hanging_call& hanging : report.processes.back().hanging) {
+      if (hanging.site == 0 || !record.has_entry(HOSTWAIT_SECTION_SITES, hanging.site - 1))
+        continue;
+      const hostwait_record_site site = record.site(hanging.site - 1);
+      hanging.at = finding_of(record, site);
+      if (!hanging.at.other) resolve_native(record, site.native, symbols, hanging.at);
+    }
     for (const auto& [index, summed] : sum_sites(record)) {
       const hostwait_record_site site = record.site(index);
-      const hostwait_record_call call = record.call(site.call);
-      const bool other = (site.flags & HOSTWAIT_SITE_OTHER) != 0;
-      finding one;
-      one.call = other ? "(other)" : std::string(record.string(call.name));
-      one.kind = call.kind;
-      one.verdict = site.verdict;
-      one.reason = site.reason;
-      one.direction = site.direction;
-      one.other = other;
-      one.python = python_stack(record, site.python);
-      one.label = record.string(site.label);
-      if (site.range != 0) one.range = record.string(record.range(site.range - 1).path);
+      finding one = finding_of(record, site);
       std::string key = fmt::format("{}|{}|{}|{}|", one.call, one.kind, one.verdict, one.reason);
       key += one.label + '|' + one.range + '|' + native_key(record, site.native) + '|' +
              python_key(one.python);
@@ -255,8 +316,12 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
         into.result = std::move(one);
       }
       into.result.sum.add(summed.sum);
+      for (share part : summed.shares) {
+        part.process = report.processes.size() - 1;
+        if (!part.thread.empty()) into.result.thread_names.insert(part.thread);
+        into.result.shares.push_back(std::move(part));
+      }
       if ((site.flags & HOSTWAIT_SITE_AUDIT) != 0) into.result.sum.audited += summed.sum.calls;
-      into.result.thread_names.insert(summed.threads.begin(), summed.threads.end());
     }
   }
   for (auto& [key, each] : merged) {
@@ -267,7 +332,7 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
     if (each.result.other) {
       each.result.runtime_call = each.result.call;
     } else {
-      resolve_native(each, symbols);
+      resolve_native(*each.record, each.site.native, symbols, each.result);
       each.result.stack_key = stack_key(each.result);
     }
     report.findings.push_back(std::move(each.result));
@@ -275,6 +340,7 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
   join_pairs(report.findings);
   for (finding& each : report.findings) {
     set_lines(each);
+    each.wall_ns = wall_time(report, each);
     each.fingerprint = fingerprint_of(each);
   }
   std::sort(report.findings.begin(), report.findings.end(), [](const auto& a, const auto& b) {

@@ -82,6 +82,7 @@ process_info describe_process(const record_file& record, run_report& report) {
     hanging.tid = thread.tid;
     hanging.thread_name = std::string(thread.name, strnlen(thread.name, sizeof thread.name));
     hanging.call = record.string(record.call(thread.in_call - 1).name);
+    hanging.site = thread.in_site;
     if (info.alive && end > thread.in_call_since_ns) hanging.ns = end - thread.in_call_since_ns;
     info.hanging.push_back(std::move(hanging));
   });

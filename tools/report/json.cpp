@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "advice.hpp"
+#include "groups.hpp"
 #include "report.hpp"
 
 namespace hostwait {
@@ -15,6 +17,7 @@ using json = nlohmann::ordered_json;
 json to_json(const hanging_call& call);
 json to_json(const process_info& process);
 json to_json(const finding& of);
+json to_json(const group& of);
 
 json to_json(const python_frame& frame) {
   return {{"file", frame.file},
@@ -43,7 +46,21 @@ json array_of(const range& items) {
 }
 
 json to_json(const hanging_call& call) {
-  return {{"tid", call.tid}, {"thread", call.thread_name}, {"call", call.call}, {"ns", call.ns}};
+  const bool known = !call.at.call.empty();
+  return {{"tid", call.tid},
+          {"thread", call.thread_name},
+          {"call", call.call},
+          {"ns", call.ns},
+          {"where", known ? where_of(call.at) : ""},
+          {"stack", known ? stack_line(call.at) : ""}};
+}
+
+json to_json(const group& of) {
+  return {
+      {"name", of.name},         {"findings", of.findings},         {"calls", of.sum.calls},
+      {"waited", of.sum.waited}, {"latent", of.sum.latent},         {"refused", of.sum.refused},
+      {"held", of.sum.held},     {"violations", of.sum.violations}, {"total_ns", of.sum.total_ns},
+      {"max_ns", of.sum.max_ns}, {"waited_ns", of.sum.waited_ns},   {"wall_ns", of.wall_ns}};
 }
 
 json to_json(const process_info& process) {
@@ -87,6 +104,14 @@ json to_json(const finding& of) {
             {"waited", of.sum.waited_ns},
             {"max", of.sum.max_ns},
             {"histogram", of.sum.histogram}}},
+          {"cost",
+           {{"waited_ns", of.sum.waited_ns},
+            {"wall_ns", of.wall_ns},
+            {"gap_ns", of.sum.gap_ns},
+            {"gap_max_ns", of.sum.gap_max_ns},
+            {"gaps", of.sum.gaps}}},
+          {"would_wait", of.only_latent()},
+          {"advice", {{"anchor", advice_for(of).anchor}, {"text", advice_for(of).sentence}}},
           {"python", array_of(of.python)},
           {"native", array_of(of.native)},
           {"label", of.label},
@@ -107,7 +132,7 @@ std::vector<std::string> unmapped_of(const std::set<std::string>& why) {
 
 }  // namespace
 
-std::string json_report(const run_report& report, std::size_t limit) {
+std::string json_report(const run_report& report, std::size_t limit, grouping by) {
   const std::size_t shown =
       limit == 0 ? report.findings.size() : std::min(limit, report.findings.size());
   json document = {{"schema", "hostwait.report/1"},
@@ -125,6 +150,13 @@ std::string json_report(const run_report& report, std::size_t limit) {
                                     report.findings.begin() + static_cast<std::ptrdiff_t>(shown)))},
                    {"findings_total", report.findings.size()},
                    {"notes", report.notes}};
+  if (by != grouping::finding) {
+    std::vector<group> groups = group_by(report, by);
+    document["by"] = grouping_name(by);
+    document["groups_total"] = groups.size();
+    if (limit != 0 && groups.size() > limit) groups.resize(limit);
+    document["groups"] = array_of(groups);
+  }
   // ASCII only: what a terminal could misread is escaped; bytes that are no UTF-8 are replaced.
   return document.dump(2, ' ', true, json::error_handler_t::replace) + '\n';
 }

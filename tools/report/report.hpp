@@ -4,22 +4,36 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "findings/finding.hpp"
 
 namespace hostwait {
 
+// What one line of a table stands for: a finding, or everything with the same line, function, ….
+enum class grouping : std::uint8_t { finding, line, function, call, range, thread, process };
+
 struct text_style {
   std::size_t width = 0;      // columns of the terminal; 0 = do not cut
-  std::size_t limit = 20;     // findings shown; 0 = all
+  std::size_t limit = 20;     // findings or groups shown; 0 = all
   bool next_command = false;  // end with the command to type next
+  bool colour = false;
+  bool detail = false;  // a paragraph for each finding, under the table
+  grouping by = grouping::finding;
 };
 
 std::string text_report(const run_report& report, const text_style& style);
 
-// Schema: docs/schemas/report.schema.json. `limit` as above, for findings.
-std::string json_report(const run_report& report, std::size_t limit = 0);
+// Schema: docs/schemas/report.schema.json. `limit` as above, for findings and groups.
+std::string json_report(const run_report& report, std::size_t limit = 0,
+                        grouping by = grouping::finding);
+
+// The head line and what must be known before the table is trusted, as the report begins.
+std::string report_head(const run_report& report);
+
+// The stack of a finding as one line, the user's own frame first: "step < item < cudaMemcpyAsync".
+std::string stack_line(const finding& of);
 
 // "402 ms", "4.1 ms", "9.8 s".
 std::string human_time(std::uint64_t ns);
@@ -27,7 +41,13 @@ std::string human_time(std::uint64_t ns);
 // "train.py:42 step < at::native::copy_kernel".
 std::string where_of(const finding& of);
 
+// "4.1 %"; "" where one of both is not known.
+std::string percent(std::uint64_t part, std::uint64_t of);
+
 // Width of the terminal behind a descriptor; 0 where it is none.
 std::size_t terminal_width(int descriptor);
+
+// A terminal that takes colours, and nobody who asked for none (NO_COLOR, TERM=dumb).
+bool terminal_colour(int descriptor);
 
 }  // namespace hostwait

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "blocks.hpp"
 #include "escape.hpp"
+#include "groups.hpp"
 #include "report.hpp"
 #include "symbols/demangle.hpp"
 
@@ -89,7 +91,8 @@ std::string warnings(const run_report& report) {
     for (const hanging_call& hanging : each.hanging) {
       text += fmt::format("thread {} {} {} {}{}\n", hanging.tid, for_terminal(hanging.thread_name),
                           each.alive ? "is in" : "was at the end in", for_terminal(hanging.call),
-                          hanging.ns > 0 ? ", since " + human_time(hanging.ns) : "");
+                          hanging.ns > 0 ? " for " + human_time(hanging.ns) : "");
+      if (!hanging.at.call.empty()) text += "  at " + where_of(hanging.at) + '\n';
     }
   }
   return text;
@@ -120,10 +123,10 @@ std::string row_of(const widths& w, const finding& each) {
              human_time(each.sum.total_ns), human_time(each.sum.max_ns), where);
 }
 
-std::string table(const run_report& report, const text_style& style, std::size_t shown) {
+std::string table(const std::vector<const finding*>& rows, const text_style& style) {
   widths w;
-  for (std::size_t i = 0; i < shown; ++i) {
-    const finding& each = report.findings[i];
+  for (const finding* row : rows) {
+    const finding& each = *row;
     w.call = std::max(w.call, columns_of(for_terminal(each.runtime_call)));
     w.calls = std::max(w.calls, std::to_string(each.sum.calls).size());
     w.waited = std::max(w.waited, std::to_string(each.sum.waited).size());
@@ -131,13 +134,35 @@ std::string table(const run_report& report, const text_style& style, std::size_t
     w.refused = std::max(w.refused, std::to_string(each.sum.refused).size());
   }
   std::string text;
-  const auto add = [&](std::string line) {
+  const auto add = [&](std::string line, paint how = paint::plain) {
     while (!line.empty() && line.back() == ' ') line.pop_back();
-    text += (style.width > 0 ? cut_to(line, style.width) : line) + '\n';
+    text += painted(style.colour, how, style.width > 0 ? cut_to(line, style.width) : line) + '\n';
   };
-  add(row(w, "call", "kind", "calls", "waited", "latent", "refused", "total", "max", "where"));
-  for (std::size_t i = 0; i < shown; ++i) add(row_of(w, report.findings[i]));
+  add(row(w, "call", "kind", "calls", "waited", "latent", "refused", "total", "max", "where"),
+      paint::bold);
+  bool latent = false;
+  for (const finding* each : rows) {
+    if (each->only_latent() && !latent) {
+      latent = true;
+      add(" would wait on a busier GPU (nothing to wait for this time):", paint::bold);
+    }
+    add(row_of(w, *each), latent                     ? paint::dim
+                          : each->sum.violations > 0 ? paint::red
+                                                     : paint::plain);
+  }
   return text;
+}
+
+// In the order of the report, those that would wait last.
+std::vector<const finding*> rows_of(const run_report& report, std::size_t limit) {
+  std::vector<const finding*> rows;
+  for (const bool latent : {false, true}) {
+    for (const finding& each : report.findings) {
+      if (each.only_latent() == latent) rows.push_back(&each);
+    }
+  }
+  if (limit != 0 && rows.size() > limit) rows.resize(limit);
+  return rows;
 }
 
 // One word for a shell.
@@ -213,13 +238,39 @@ std::size_t terminal_width(int descriptor) {
   return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+bool terminal_colour(int descriptor) {
+  const char* unwanted = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(descriptor) != 0 && (unwanted == nullptr || *unwanted == '\0') &&
+         terminal != nullptr && std::string(terminal) != "dumb";
+}
+
+std::string percent(std::uint64_t part, std::uint64_t of) {
+  if (of == 0) return "";
+  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(of));
+}
+
+std::string report_head(const run_report& report) {
+  return head(report) + warnings(report);
+}
+
 std::string text_report(const run_report& report, const text_style& style) {
-  std::string text = head(report) + warnings(report);
-  const std::size_t shown =
-      style.limit == 0 ? report.findings.size() : std::min(style.limit, report.findings.size());
-  if (shown > 0) text += table(report, style, shown);
-  if (shown < report.findings.size())
-    text += fmt::format(" and {} more; --limit 0 shows all\n", report.findings.size() - shown);
+  std::string text = painted(style.colour, paint::bold, head(report));
+  text += painted(style.colour, paint::red, warnings(report));
+  if (style.by != grouping::finding) {
+    text += group_table(report, style);
+  } else {
+    const std::vector<const finding*> rows = rows_of(report, style.limit);
+    if (!rows.empty()) text += table(rows, style);
+    if (rows.size() < report.findings.size())
+      text +=
+          fmt::format(" and {} more; --limit 0 shows all\n", report.findings.size() - rows.size());
+    if (style.detail) {
+      text += details(rows, style);
+    } else {
+      text += advice_block(rows, style);
+    }
+  }
   if (report.calls() == 0) {
     text += "nothing was seen, which does not mean that nothing waited\n";
   }
