@@ -15,7 +15,7 @@ target_link_options(hostwait_static_program PRIVATE -static)
 set_target_properties(hostwait_static_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                                          ${PROJECT_BINARY_DIR}/tests)
 
-foreach(part run signals records)
+foreach(part run signals records top)
   add_test(NAME tools.${part}
            COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/tool_${part}_test.py)
   set_tests_properties(
@@ -27,3 +27,17 @@ foreach(part run signals records)
       "ASAN_OPTIONS=verify_asan_link_order=0;HOSTWAIT_TOOL=$<TARGET_FILE:hostwait_tool>;HOSTWAIT_LIBDIR=$<TARGET_FILE_DIR:hostwait_stub_shim>;HOSTWAIT_MAKE_RECORDS=$<TARGET_FILE:hostwait_make_records>;HOSTWAIT_STATIC_PROGRAM=$<TARGET_FILE:hostwait_static_program>;HOSTWAIT_SCHEMAS=${PROJECT_SOURCE_DIR}/docs/schemas"
   )
 endforeach()
+
+# Fingerprints of programs that are built again elsewhere, on the simulated driver.
+if(TARGET hostwait_sim)
+  add_test(NAME tools.identity COMMAND Python3::Interpreter -B
+                                       ${CMAKE_CURRENT_LIST_DIR}/tool_identity_test.py)
+  set_tests_properties(
+    tools.identity
+    PROPERTIES
+      TIMEOUT
+      300
+      ENVIRONMENT
+      "ASAN_OPTIONS=verify_asan_link_order=0;HOSTWAIT_TOOL=$<TARGET_FILE:hostwait_tool>;HOSTWAIT_LIBDIR=$<TARGET_FILE_DIR:hostwait_stub_shim>;HOSTWAIT_MAKE_RECORDS=$<TARGET_FILE:hostwait_make_records>;HOSTWAIT_SCHEMAS=${PROJECT_SOURCE_DIR}/docs/schemas;HOSTWAIT_CXX=${CMAKE_CXX_COMPILER};HOSTWAIT_SHIM_DIR=$<TARGET_FILE_DIR:hostwait_shim>;HOSTWAIT_SIM_DIR=$<TARGET_FILE_DIR:hostwait_sim>"
+  )
+endif()

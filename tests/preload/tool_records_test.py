@@ -76,7 +76,7 @@ class Report(RecordCase):
             schema = json.load(file)
         self.make("violation")
         self.make("blind", "config_error")
-        for words in (["report", "--format", "json", self.folder], ["report", "--format", "json", "--limit", "1", self.folder]):
+        for words in (["report", "--format", "json", self.folder], ["report", "--format", "json", "--by", "thread", self.folder], ["report", "--format", "json", "--limit", "1", self.folder]):
             document = json.loads(self.hostwait(*words).stdout)
             check_by_hand(document, schema, schema)
             if jsonschema is not None:
@@ -89,6 +89,38 @@ class Report(RecordCase):
         broken["findings"][0]["kind"] = "novel"
         with self.assertRaises(AssertionError):
             check_by_hand(broken, schema, schema)
+
+    def test_views(self):
+        path = self.make()
+        text = self.hostwait("report", "--by", "function", path).stdout
+        self.assertIn("\n step (train.py) ", text)
+        self.assertNotIn("advice", text)
+        text = self.hostwait("report", "--detail", path).stdout
+        self.assertIn("(docs/advice.md#async_copy)\n", text)
+        text = self.hostwait("report", "--format", "folded", path).stdout
+        for line in text.splitlines():
+            self.assertRegex(line, r"^[^;]+(;[^;]+)* [1-9][0-9]*$")
+        self.assertEqual(len(text.splitlines()), 2)
+        for words in (["--by", "line", "--format", "folded"], ["--limit", "3", "--format", "speedscope"], ["--detail", "--format", "json"], ["--detail", "--by", "line"], ["--by", "finding"]):
+            self.refused(2, "report", *words, path)
+
+    def test_speedscope_keeps_the_essentials_of_its_format(self):
+        document = json.loads(self.hostwait("report", "--format", "speedscope", self.make()).stdout)
+        self.assertEqual(document["$schema"], "https://www.speedscope.app/file-format-schema.json")
+        frames = document["shared"]["frames"]
+        self.assertTrue(frames)
+        for frame in frames:
+            self.assertIsInstance(frame["name"], str)
+            self.assertLessEqual(set(frame), {"name", "file", "line", "col"})
+        self.assertTrue(document["profiles"])
+        for profile in document["profiles"]:
+            self.assertEqual(set(profile), {"type", "name", "unit", "startValue", "endValue", "samples", "weights"})
+            self.assertEqual((profile["type"], profile["unit"]), ("sampled", "nanoseconds"))
+            self.assertEqual(len(profile["samples"]), len(profile["weights"]))
+            self.assertEqual(profile["endValue"] - profile["startValue"], sum(profile["weights"]))
+            for sample in profile["samples"]:
+                self.assertTrue(sample)
+                self.assertTrue(all(0 <= frame < len(frames) for frame in sample))
 
     def test_several_runs_are_several_tables(self):
         for run in ("aa", "bb"):
