@@ -29,8 +29,8 @@ def rows(path):
 
 
 def never(path):
-    """name -> reason, of every HW_NEVER line; adjacent strings are joined as C does."""
-    entries = re.findall(r'^HW_NEVER\((\w+),((?:\s*"[^"]*")+)\)$', path.read_text(), re.M)
+    """name -> reason, of every HW_NEVER and HW_OPAQUE line; adjacent strings are joined as C does."""
+    entries = re.findall(r'^HW_(?:NEVER|OPAQUE)\((\w+),((?:\s*"[^"]*")+)\)$', path.read_text(), re.M)
     return [(name, "".join(re.findall(r'"([^"]*)"', text))) for name, text in entries]
 
 

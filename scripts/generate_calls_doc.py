@@ -148,7 +148,7 @@ def read_rules():
 
 def read_never():
     text = (ROOT / "shim/never.def").read_text()
-    found = re.findall(r'^HW_NEVER\((\w+),((?:\s*"[^"]*")+)\)$', text, re.M)
+    found = re.findall(r'^HW_(?:NEVER|OPAQUE)\((\w+),((?:\s*"[^"]*")+)\)$', text, re.M)
     return [(name, strings(reason)) for name, reason in found]
 
 
@@ -249,7 +249,7 @@ def never_section(never):
     groups = {}
     for name, reason in never:
         groups.setdefault(reason, []).append(name)
-    out = [f"\n## Never wrapped ({len(never)} names)\n\n| calls | why |\n|---|---|\n"]
+    out = [f"\n## Not in the table ({len(never)} names)\n\nWatched only under `arm=unlisted`, which shows those that stayed long.\n\n| calls | why |\n|---|---|\n"]
     for reason, names in groups.items():
         out.append(f"| {', '.join(f'`{n}`' for n in names)} | {reason} |\n")
     return out

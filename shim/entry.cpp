@@ -104,7 +104,8 @@ bool launch_blocking() noexcept {
 }
 
 // cuDriverGetVersion and the name of the library's file say which driver this is.
-void describe_driver(unsigned copy) noexcept {
+// False: cuInit has not run yet (its own wrapper is here under arm=unlisted), ask again later.
+bool describe_driver(unsigned copy) noexcept {
   using get_version = CUresult (*)(int*);
   const auto ask =
       reinterpret_cast<get_version>(resolve::helper(resolve::helper_id::driver_version, copy));
@@ -115,10 +116,12 @@ void describe_driver(unsigned copy) noexcept {
   const auto ask_device =
       reinterpret_cast<get_attribute>(resolve::helper(resolve::helper_id::device_attribute, copy));
   int major = 0, minor = 0;
-  if (ask_device != nullptr &&
-      ask_device(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) == CUDA_SUCCESS &&
-      ask_device(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0) == CUDA_SUCCESS)
-    state::set_compute_capability(10 * major + minor);
+  int answer = CUDA_ERROR_NOT_FOUND;
+  if (ask_device != nullptr)
+    answer = ask_device(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+  if (answer == CUDA_SUCCESS)
+    answer = ask_device(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+  if (answer == CUDA_SUCCESS) state::set_compute_capability(10 * major + minor);
   char target[256] = {};
   const char* text = "";
   const char* path = resolve::copy_at(copy).path;
@@ -130,6 +133,7 @@ void describe_driver(unsigned copy) noexcept {
     if (base != nullptr && std::strchr(base + 11, '.') != nullptr) text = base + 11;
   }
   record::set_driver(static_cast<std::uint32_t>(version), text);
+  return answer != CUDA_ERROR_NOT_INITIALIZED;
 }
 
 void update_header(unsigned copy) noexcept {
@@ -139,9 +143,9 @@ void update_header(unsigned copy) noexcept {
   const void* now = record::control();
   const bool fresh = described.load(std::memory_order_relaxed) != now;
   if (fresh) {
-    described.store(now, std::memory_order_relaxed);
-    describe_driver(copy);
-    if (state::settings_error()[0] != '\0') {
+    const bool complete = describe_driver(copy);
+    if (complete) described.store(now, std::memory_order_relaxed);
+    if (complete && state::settings_error()[0] != '\0') {
       char line[640];
       std::strcpy(line, state::settings_error());
       std::strcat(line, " (defaults are used)");
@@ -232,7 +236,9 @@ void raise_trap() noexcept {
 
 bool over_own_cost(const call_context& call, std::uint64_t ns) noexcept {
   const options& set = state::settings();
-  if (rows[call.row].type == row_type::pressure) return ns > std::uint64_t{set.threshold_us} * 1000;
+  const row_type type = rows[call.row].type;
+  if (type == row_type::pressure || type == row_type::audit)
+    return ns > std::uint64_t{set.threshold_us} * 1000;
   return own_cost_known(call.row) &&
          ns > own_cost_ns(call.row, call.facts, set.own_cost_us, set.own_cost_gb_per_s,
                           touches_managed(call.verdict));

@@ -19,8 +19,10 @@ using state::tls;
 constexpr row_type type_of(row_id row) noexcept {
   constexpr row_type types[row_count] = {
 #define HW_ROW(symbol, type, kind, rule, shape) row_type::type,
-#include "calls.def"
+#define HW_AUDIT(symbol, reason) row_type::audit,
+#include "table.def"
 #undef HW_ROW
+#undef HW_AUDIT
   };
   return types[row];
 }
@@ -28,8 +30,10 @@ constexpr row_type type_of(row_id row) noexcept {
 constexpr hostwait_kind_number kind_of(row_id row) noexcept {
   constexpr hostwait_kind_number kinds[row_count] = {
 #define HW_ROW(symbol, type, kind, rule, shape) HOSTWAIT_KIND_##kind,
-#include "calls.def"
+#define HW_AUDIT(symbol, reason) HOSTWAIT_KIND_UNLISTED,
+#include "table.def"
 #undef HW_ROW
+#undef HW_AUDIT
   };
   return kinds[row];
 }
@@ -104,10 +108,15 @@ struct wrap<Row, Copy, Roles, CUresult(A...)> {
        &wrap<row_##symbol, 2, roles::shape, signature<row_##symbol>::type>::call), \
    reinterpret_cast<void*>(                                                        \
        &wrap<row_##symbol, 3, roles::shape, signature<row_##symbol>::type>::call)},
+#define HW_AUDIT(symbol, reason)                                                  \
+  {reinterpret_cast<void*>(                                                       \
+       &wrap<row_##symbol, 0, roles::none, signature<row_##symbol>::type>::call), \
+   nullptr, nullptr, nullptr},
 void* const wrappers[row_count][resolve::max_copies] = {
-#include "calls.def"
+#include "table.def"
 };
 #undef HW_ROW
+#undef HW_AUDIT
 
 }  // namespace
 
@@ -121,6 +130,7 @@ bool armed(row_id row) noexcept {
       return true;
     case row_type::pressure:
       return (state::settings().armed & HOSTWAIT_QUEUE_FULL) != 0;
+    case row_type::audit:
     case row_type::wait:
       break;
   }

@@ -147,8 +147,8 @@ const char* apply(word key, word value, options& out, word& bad) noexcept {
   }
   if (key.is("arm")) {
     std::uint32_t kinds = 0;
-    if (!parse_kinds(value, kinds, bad) || (kinds & ~policy::armable_kinds) != 0)
-      return "use queue_full, poll";
+    if (!parse_kinds(value, kinds, bad) || (kinds & ~policy::start_only_kinds) != 0)
+      return "use queue_full, poll, unlisted";
     out.armed |= kinds;
     return nullptr;
   }

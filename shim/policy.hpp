@@ -20,8 +20,6 @@ inline constexpr unsigned kind_count = HOSTWAIT_KIND_COUNT;
 inline constexpr unsigned unnamed = 15;
 inline constexpr std::uint32_t start_only_kinds =
     HOSTWAIT_QUEUE_FULL | HOSTWAIT_POLL | HOSTWAIT_UNLISTED;
-// What arm= takes: calls without a row cannot be watched, so `unlisted` cannot be armed.
-inline constexpr std::uint32_t armable_kinds = HOSTWAIT_QUEUE_FULL | HOSTWAIT_POLL;
 inline constexpr std::uint32_t every_kind = HOSTWAIT_ALL | start_only_kinds;
 // free, host_free, module, context: refusing the call would leak or break the program, so `error`
 // and `abort` make it and count a violation.

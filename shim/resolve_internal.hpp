@@ -30,8 +30,8 @@ extern const char* const proc_address_names[proc_address_forms];
 
 // The row with exactly this symbol, row_count if there is none.
 row_id row_of_symbol(const char* symbol) noexcept;
-// Whether the symbol of some row that `accept` agrees to (null: any), without version and
-// per-thread suffixes, is `base`.
+// Whether the symbol of some row that `accept` agrees to (null: any of calls.def), without version
+// and per-thread suffixes, is `base`.
 bool catalogue_base(const char* base, bool (*accept)(row_id) noexcept = nullptr) noexcept;
 // Whether `symbol` is `base` with version and per-thread suffixes.
 bool form_of(const char* symbol, const char* base) noexcept;

@@ -40,8 +40,10 @@ struct sorted_names {
 
 constexpr std::string_view symbols[row_count] = {
 #define HW_ROW(symbol, type, kind, rule, roles) #symbol,
-#include "calls.def"
+#define HW_AUDIT(symbol, reason) #symbol,
+#include "table.def"
 #undef HW_ROW
+#undef HW_AUDIT
 };
 
 template <class Key>
@@ -92,7 +94,8 @@ row_id row_of_symbol(const char* symbol) noexcept {
 
 bool catalogue_base(const char* base, bool (*accept)(row_id) noexcept) noexcept {
   return search(by_base, view(base), [&](row_id row) {
-           return form_of(rows[row].symbol, base) && (accept == nullptr || accept(row));
+           return form_of(rows[row].symbol, base) &&
+                  (accept != nullptr ? accept(row) : rows[row].type != row_type::audit);
          }) != row_count;
 }
 

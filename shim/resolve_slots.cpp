@@ -98,7 +98,9 @@ void* wanted_for(const target& t, link_pass pass) noexcept {
   if (!t.known()) return nullptr;
   if (pass == link_pass::early) {
     if (t.row == row_count) return replacement(t);
-    return rows[t.row].type == row_type::pressure ? nullptr : entry::wrapper(t.row, t.copy);
+    const row_type type = rows[t.row].type;
+    const bool by_default = type != row_type::pressure && type != row_type::audit;
+    return by_default ? entry::wrapper(t.row, t.copy) : nullptr;
   }
   return link_route() ? replacement(t) : nullptr;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
-// The table of driver calls: one row per exported symbol, expanded from calls.def.
+// The table of driver calls: one row per exported symbol, expanded from table.def.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,15 @@ enum class row_type : std::uint8_t {
   wait,      // the host may wait inside it
   pressure,  // an enqueue call: wrapped only when queue_full is armed
   state,     // policy or captures need to see it; never a finding by itself
+  audit,     // any other call: wrapped only when unlisted is armed, in the first copy of libcuda
 };
 
 enum row_id : std::uint16_t {
 #define HW_ROW(symbol, type, kind, rule, roles) row_##symbol,
-#include "calls.def"
+#define HW_AUDIT(symbol, reason) row_##symbol,
+#include "table.def"
 #undef HW_ROW
+#undef HW_AUDIT
   row_count
 };
 
@@ -37,11 +40,15 @@ extern const row_info rows[row_count];
 
 // Whether the null stream means the calling thread's own default stream: the forms with a stream
 // argument end in _ptsz, those with an implied stream in _ptds.
+constexpr bool names_per_thread(std::string_view symbol) noexcept {
+  return symbol.ends_with("_ptsz") || symbol.ends_with("_ptds");
+}
 inline constexpr bool per_thread_rows[row_count] = {
-#define HW_ROW(symbol, type, kind, rule, roles) \
-  std::string_view(#symbol).ends_with("_ptsz") || std::string_view(#symbol).ends_with("_ptds"),
-#include "calls.def"
+#define HW_ROW(symbol, type, kind, rule, roles) names_per_thread(#symbol),
+#define HW_AUDIT(symbol, reason) names_per_thread(#symbol),
+#include "table.def"
 #undef HW_ROW
+#undef HW_AUDIT
 };
 constexpr bool row_is_per_thread(row_id row) noexcept {
   return per_thread_rows[row];

@@ -52,7 +52,8 @@
   HW_RULE(graph_launch, "its stream, when the queue is full or the graph copies into pageable "    \
           "memory", "a capturing stream", "measured")                                             \
   HW_RULE(unmeasured, "unknown", "", "unmeasured")                                                \
-  HW_RULE(state, "nothing", "always", "documented")
+  HW_RULE(state, "nothing", "always", "documented")                                               \
+  HW_RULE(audit, "nothing that is known", "always", "unmeasured")
 // clang-format on
 
 namespace hostwait {

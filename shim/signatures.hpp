@@ -31,7 +31,14 @@ struct signature;
   struct signature<row_##symbol> {                                               \
     using type = std::remove_pointer_t<decltype(&::symbol)>;                     \
   };
-#include "calls.def"
+#define HW_AUDIT(symbol, reason)                                                 \
+  static_assert(std::is_function_v<std::remove_pointer_t<decltype(&::symbol)>>); \
+  template <>                                                                    \
+  struct signature<row_##symbol> {                                               \
+    using type = std::remove_pointer_t<decltype(&::symbol)>;                     \
+  };
+#include "table.def"
 #undef HW_ROW
+#undef HW_AUDIT
 
 }  // namespace hostwait

@@ -24,3 +24,15 @@ if(TARGET hostwait_sim)
       ASAN_OPTIONS=verify_asan_link_order=0)
   add_dependencies(test_preload_armed hostwait_sim hostwait_shim)
 endif()
+if(TARGET hostwait_sim)
+  hostwait_add_catch_test(
+    NAME preload.unlisted
+    SOURCES unlisted_test.cpp
+    LIBRARIES hostwait_api hostwait_cuda_headers hostwait_record_reader
+    ENVIRONMENT
+      LD_PRELOAD=$<TARGET_FILE:hostwait_shim>
+      LD_LIBRARY_PATH=$<TARGET_FILE_DIR:hostwait_sim>
+      "HOSTWAIT_OPTIONS=arm=unlisted:threshold_us=0"
+      ASAN_OPTIONS=verify_asan_link_order=0)
+  add_dependencies(test_preload_unlisted hostwait_sim hostwait_shim)
+endif()

@@ -64,7 +64,7 @@ bool armed(row_id row) noexcept {
     set.strip_deepbind = std::getenv("ROUTES_KEEP_DEEPBIND") == nullptr;
     resolve::configure(set);
   }
-  if (rows[row].type == row_type::pressure) return false;
+  if (rows[row].type == row_type::pressure || rows[row].type == row_type::audit) return false;
   const char* unarmed = std::getenv("ROUTES_UNARMED");
   return unarmed == nullptr || std::strcmp(unarmed, rows[row].symbol) != 0;
 }

@@ -92,7 +92,7 @@ TEST_CASE("wrong options give one line with option, value and remedy") {
   CHECK_THAT(error_of("arm=copy"), ContainsSubstring("queue_full"));
   CHECK_THAT(error_of("trace=1"), ContainsSubstring("sums only"));
   CHECK_THAT(error_of("policy=/rules"), ContainsSubstring("no rules file"));
-  CHECK_THAT(error_of("arm=unlisted"), ContainsSubstring("use queue_full, poll"));
+  CHECK_THAT(error_of("arm=unlisted,free"), ContainsSubstring("use queue_full, poll, unlisted"));
   CHECK_THAT(error_of("max_sites=0"), ContainsSubstring("1 to"));
   CHECK_THAT(error_of("max_sites=99999999999"), ContainsSubstring("1 to"));
   CHECK_THAT(error_of("stacks=65"), ContainsSubstring("0 to 64"));

@@ -36,8 +36,10 @@ TEST_CASE("every row has a symbol of its own and a kind that fits its type") {
     CHECK(std::strncmp(row.symbol, "cu", 2) == 0);
     CHECK(row.rule < rule_id::count);
     CHECK((row.type == row_type::pressure) == (row.kind == HOSTWAIT_KIND_QUEUE_FULL));
-    CHECK((row.type == row_type::state) == (row.kind == HOSTWAIT_KIND_UNLISTED));
+    const bool audited = row.type == row_type::audit;
+    CHECK((row.type == row_type::state || audited) == (row.kind == HOSTWAIT_KIND_UNLISTED));
     CHECK((row.type == row_type::state) == (row.rule == rule_id::state));
+    CHECK(audited == (row.rule == rule_id::audit));
     const std::string name = row.symbol;
     const bool suffix = name.size() > 5 && (name.compare(name.size() - 5, 5, "_ptsz") == 0 ||
                                             name.compare(name.size() - 5, 5, "_ptds") == 0);

@@ -103,6 +103,7 @@ TEST_CASE("tool and shim agree on every option") {
                          "arm=queue_full",
                          "arm=queue_full,poll",
                          "arm=unlisted",
+                         "arm=unlisted,free",
                          "arm=copy",
                          "arm=",
                          "arm=poll,",

@@ -26,7 +26,7 @@ constexpr option_spec specs[] = {
 
 constexpr std::array<const char*, 6> action_names = {"allow", "log",   "fail",
                                                      "error", "abort", "trap"};
-constexpr std::uint32_t armable = HOSTWAIT_QUEUE_FULL | HOSTWAIT_POLL;
+constexpr std::uint32_t armable = HOSTWAIT_QUEUE_FULL | HOSTWAIT_POLL | HOSTWAIT_UNLISTED;
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
@@ -128,7 +128,7 @@ std::optional<std::string> wrong_value(const std::string& key, const std::string
     if (!parse_level(value, remedy)) return remedy;
   } else if (key == "arm") {
     const std::optional<std::uint32_t> kinds = parse_kinds(value);
-    if (!kinds || (*kinds & ~armable) != 0) return "use queue_full, poll";
+    if (!kinds || (*kinds & ~armable) != 0) return "use queue_full, poll, unlisted";
   } else if (key == "own_cost") {
     const std::vector<std::string> parts = split(value, ',');
     if (parts.size() > 2 || !is_number(parts[0], 0, 1000000) ||
