@@ -5,6 +5,7 @@
 import re
 import statistics
 
+import cases_proof
 import cupti_compare
 import programs
 import record
@@ -318,4 +319,4 @@ def training(session, pairs=10, steps=1000):
 
 
 ALL = (routes, refusals_in_c, level_fail, libraries, torch, errors_in_python, cupy, advice, jax,
-       cupti, training)
+       cupti, cases_proof.cases, training)

@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 import bench
+import cases_proof
 import programs
 import proofs
 from harness import REPO, Session
@@ -64,12 +65,15 @@ def main():
         print("SKIP: neither build-carry/ nor build/ holds the tool and the library")
         return 77
     session.say(f"tool {session.tool}, library {session.shim}")
+    wanted = options.only.split(",") if options.only else None
     if "build" in phases:
-        session.attempt("build", programs.build)
+        if wanted != ["cases"]:
+            session.attempt("build", programs.build)
+        if wanted is None or "cases" in wanted:
+            session.attempt("build.cases", cases_proof.build)
     if "smoke" in phases:
         session.attempt("smoke", smoke)
     if "proofs" in phases:
-        wanted = options.only.split(",") if options.only else None
         for group in proofs.ALL:
             if wanted is None or group.__name__ in wanted:
                 session.attempt(group.__name__, group)

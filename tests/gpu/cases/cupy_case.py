@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The hostwait authors
+"""What the CuPy cases share."""
+
+import cupy as cp
+
+try:
+    cp.cuda.runtime.getDeviceCount()
+except cp.cuda.runtime.CUDARuntimeError as error:
+    raise ImportError(str(error)) from error
+
+_spin = cp.RawKernel(
+    r"""
+extern "C" __global__ void spin(unsigned long long ns) {
+  unsigned long long from, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(from));
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  } while (now - from < ns);
+}
+""",
+    "spin",
+)
+
+
+def busy(milliseconds=20):
+    """A spinning kernel on the current stream; never waits."""
+    _spin((1,), (1,), (cp.uint64(milliseconds * 1_000_000),))
+
+
+def settle():
+    """Waits for everything, outside the judged parts."""
+    cp.cuda.runtime.deviceSynchronize()
+
+
+busy(0.01)
+settle()
