@@ -4,11 +4,11 @@
 // A pinned copy on a private non-blocking stream cannot wait for anything, and yet stays long:
 // another thread is loading a module, which waits for every stream and holds the driver's lock
 // meanwhile (measured: 26 ms beside cuModuleLoadData). Victim: verdict none, held. Holder: the
-// module load.
+// module load, a finding by its verdict; its own cost is not known, so it counts as latent.
 //
 // sim: no, the simulated driver's calls hold no lock while they wait
 // expect case: {"kind": "module", "call": "cuModuleLoadData", "verdict": "context", "calls": 1,
-//               "waited": 1, "at": "holder"}
+//               "above_ms": 5, "at": "holder"}
 // expect case: {"kind": "async_copy", "call": "cuMemcpyHtoDAsync", "verdict": "none", "calls": 1,
 //               "held": 1, "violations": 0, "above_ms": 5, "at": "victim",
 //               "held_by": {"call": "cuModuleLoadData", "thread": "loader"}}
