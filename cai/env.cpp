@@ -52,31 +52,42 @@ int read_switch(const char* name) {
   return on;
 }
 
+// 3, 2, or -1 where the variable is not set or not understood.
+int read_version(const char* name) {
+  const char* text = getenv(name);
+  if (text == nullptr) return -1;
+  if (strcmp(text, "2") == 0) return 2;
+  if (strcmp(text, "3") == 0) return 3;
+  note_misspelt(name);
+  return -1;
+}
+
+bool is_version_name(const char* name) {
+  constexpr char suffix[] = "EXPORT_VERSION";
+  const size_t length = strlen(name);
+  return length >= sizeof suffix - 1 && strcmp(name + length - (sizeof suffix - 1), suffix) == 0;
+}
+
 // The first variable that is set and understood decides; our own stands first.
-bool read_sync() {
-  int on = read_switch(sync_name);
+int first_of(const char* own, bool version) {
+  int (*const read)(const char*) = version ? read_version : read_switch;
+  int value = read(own);
   char names[sizeof aliases];
   memcpy(names, aliases, sizeof names);
   char* rest = nullptr;
-  for (char* name = strtok_r(names, ",", &rest); name != nullptr && on < 0;
+  for (char* name = strtok_r(names, ",", &rest); name != nullptr && value < 0;
        name = strtok_r(nullptr, ",", &rest)) {
-    on = read_switch(name);
+    if (is_version_name(name) == version) value = read(name);
   }
-  return on != 0;
+  return value;
 }
 
 unsigned read_all() {
   misspelt[0] = '\0';
   tell.store(false, std::memory_order_relaxed);
   unsigned bits = read_bit;
-  if (!read_sync()) bits |= off_bit;
-  if (const char* text = getenv(version_name)) {
-    if (strcmp(text, "2") == 0) {
-      bits |= version_2_bit;
-    } else if (strcmp(text, "3") != 0) {
-      note_misspelt(version_name);
-    }
-  }
+  if (first_of(sync_name, false) == 0) bits |= off_bit;
+  if (first_of(version_name, true) == 2) bits |= version_2_bit;
   return bits;
 }
 

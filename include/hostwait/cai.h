@@ -443,7 +443,7 @@ typedef struct {
   uint32_t size;
   uint16_t state, flags;
   uint32_t count;
-  uint32_t thread; /* kernel thread id of acquire */
+  uint32_t thread; /* the acquiring thread, by a number of the library */
   uint64_t consumer, context;
   uint64_t done; /* event of the first poll of a stream ticket */
   hostwait_cai_edge edge[4];
@@ -617,7 +617,8 @@ HOSTWAIT_CAI_API int hostwait_cai_env_get(hostwait_cai_environment*, hostwait_ca
 HOSTWAIT_CAI_API void hostwait_cai_env_refresh(void);
 /* Other libraries' switches to obey besides our own (own name wins): names joined by ',', e.g.
  * "NUMBA_CUDA_ARRAY_INTERFACE_SYNC,CUPY_CUDA_ARRAY_INTERFACE_SYNC"; NULL or "" for none, the
- * default. Refreshes. At most 255 bytes. */
+ * default. A name that ends in EXPORT_VERSION stands for our EXPORT_VERSION, any other for SYNC.
+ * Refreshes. At most 255 bytes. */
 HOSTWAIT_CAI_API int hostwait_cai_env_aliases(const char* names);
 
 typedef struct {

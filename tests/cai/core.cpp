@@ -171,6 +171,31 @@ TEST_CASE("external events: recorded again, and freed only when the graph is gon
   CHECK(d.destroyed.size() == 2);
 }
 
+TEST_CASE("another library's switches count only when they are named, and after our own") {
+  const auto read = [](const char* names) {
+    REQUIRE(hostwait_cai_env_aliases(names) == HOSTWAIT_CAI_OK);
+    hostwait_cai_environment e;
+    HOSTWAIT_CAI_INIT(e);
+    REQUIRE(hostwait_cai_env_get(&e, nullptr) == HOSTWAIT_CAI_OK);
+    return std::make_pair(static_cast<int>(e.sync), static_cast<int>(e.export_version));
+  };
+  const char* const sync = "CUPY_CUDA_ARRAY_INTERFACE_SYNC";
+  const char* const version = "CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION";
+  const std::string both = std::string(sync) + "," + version;
+  setenv(sync, "0", 1);
+  setenv(version, "2", 1);
+  CHECK(read(nullptr) == std::make_pair(1, 3));
+  CHECK(read(sync) == std::make_pair(0, 3));
+  CHECK(read(version) == std::make_pair(1, 2));
+  CHECK(read(both.c_str()) == std::make_pair(0, 2));
+  setenv("HOSTWAIT_CUDA_ARRAY_INTERFACE_EXPORT_VERSION", "3", 1);
+  CHECK(read(both.c_str()) == std::make_pair(0, 3));
+  for (const char* name : {sync, version, "HOSTWAIT_CUDA_ARRAY_INTERFACE_EXPORT_VERSION"}) {
+    unsetenv(name);
+  }
+  CHECK(read(nullptr) == std::make_pair(1, 3));
+}
+
 TEST_CASE("an opt-out with work pending is told to whoever listens") {
   const forget_driver after;
   fake_driver d = small_world();

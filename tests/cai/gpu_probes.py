@@ -14,6 +14,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -219,6 +220,25 @@ def torch_exchange(gpu, _, framework):
     with framework.torch.cuda.stream(side):
         api.current_work_stream(2, 0, ctypes.byref(out))
     relied("torch_exchange.names_the_current_stream", out.value == side.cuda_stream)
+    # It is the stream of the calling thread at that moment, which need not be the writer's.
+    torch, right = framework.torch, {}
+    for habit in ("inside", "after", "after_wait_stream", "other_thread"):
+        with torch.cuda.stream(side):
+            torch.zeros(N, device="cuda").fill_(1.0)
+            if habit == "inside":
+                api.current_work_stream(2, 0, ctypes.byref(out))
+        if habit == "after_wait_stream":
+            torch.cuda.current_stream().wait_stream(side)
+        if habit == "other_thread":
+            worker = threading.Thread(target=api.current_work_stream, args=(2, 0, ctypes.byref(out)))
+            worker.start()
+            worker.join()
+        elif habit != "inside":
+            api.current_work_stream(2, 0, ctypes.byref(out))
+        # The default stream has been joined to the writer's by wait_stream, so it may be named.
+        right[habit] = out.value == side.cuda_stream or habit == "after_wait_stream"
+        answer(f"torch_exchange.handed_over_{habit}",
+               "names a stream that is ordered" if right[habit] else "names a stream that is not ordered")
 
 
 PROBES = (

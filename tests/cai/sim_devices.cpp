@@ -187,7 +187,10 @@ TEST_CASE("threads that end hand their events on, without a driver call") {
       hostwait_cai_ticket ticket;
       CAI_OK(hostwait_cai_acquire(&in, 1, named(c), nullptr, &ticket, &err));
       CAI_OK(hostwait_cai_release(&ticket, &err));
+      hostwait_sim_record(1);  // from here on the thread only ends
     }).join();
+    CHECK(hostwait_sim_recorded_count() == 0);
+    hostwait_sim_record(0);
   };
   one_thread();
   const uint64_t created = stats().events_created;

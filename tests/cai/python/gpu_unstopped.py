@@ -16,6 +16,7 @@ caches. A call that waits for the producer waits as long as before.
 """
 
 import ctypes
+import functools
 import gc
 import os
 import sys
@@ -40,29 +41,40 @@ class inside_producer:
     ns = 0
 
 
-def timed(item):
-    """`item` behind an object of its type's module that counts the time inside its functions."""
+def counted(function, *arguments, **keywords):
+    begin = time.perf_counter_ns()
+    try:
+        return function(*arguments, **keywords)
+    finally:
+        inside_producer.ns += time.perf_counter_ns() - begin
 
-    def counted(function, *arguments, **keywords):
-        begin = time.perf_counter_ns()
-        try:
-            return function(*arguments, **keywords)
-        finally:
-            inside_producer.ns += time.perf_counter_ns() - begin
+
+@functools.cache
+def proxy_of(kind):
+    """A class in `kind`'s module, whose objects count the time inside those of `kind`."""
 
     class proxy:
-        __module__ = type(item).__module__
-        __cuda_array_interface__ = property(
-            lambda self: counted(getattr, item, "__cuda_array_interface__")
-        )
+        __module__ = kind.__module__
+        __slots__ = ("item",)
+
+        def __init__(self, item):
+            self.item = item
+
+        @property
+        def __cuda_array_interface__(self):
+            return counted(getattr, self.item, "__cuda_array_interface__")
 
         def __dlpack__(self, **keywords):
-            return counted(item.__dlpack__, **keywords)
+            return counted(self.item.__dlpack__, **keywords)
 
         def __dlpack_device__(self):
-            return item.__dlpack_device__()
+            return self.item.__dlpack_device__()
 
-    return proxy()
+    return proxy
+
+
+def timed(item):
+    return proxy_of(type(item))(item)
 
 
 def measure(gpu, make_busy, is_busy, glue, prefer, at_view, idle):
