@@ -100,6 +100,7 @@ step() {
   local begin=$SECONDS
   timeout --kill-after=5 "$seconds" "$@" >"$out/$name.jsonl" 2>"$out/$name.err" </dev/null || status=$?
   echo "gpu_cai: $name: status $status after $((SECONDS - begin)) s"
+  { grep -E '"ok": null|"could not run' "$out/$name.jsonl" || true; } | head -n 12
   if [ "$status" = 0 ] || [ "$status" = 77 ]; then return; fi
   failed+=("$name")
   { grep -E '"ok": false|does not hold|"inconclusive"' "$out/$name.jsonl" || true; } | head -n 12

@@ -2,7 +2,7 @@
 // Copyright The hostwait authors
 //
 // Python glue of the exchange library: C++20, header only, limited C API (define Py_LIMITED_API as
-// 0x030B0000 or later, or not at all). Imports neither numpy nor cupy. Link hostwait::cai.
+// 0x030B0000 or later, or not at all). Imports neither numpy nor cupy. Link hostwait::cai_python.
 //
 // A consumer, with the GIL held:
 //
