@@ -3,13 +3,18 @@
 # PT-14, capture, PyTorch: https://github.com/pytorch/pytorch/issues/78549
 # Indexing with a mask inside torch.cuda.graph() waits for the capturing stream: the wait returns
 # error 900 at once and the capture is lost. A wait that can only fail is no finding; the broken
-# capture is one, with the line of the index expression and the line where the capture began. The
-# same choice without a size that depends on data is captured.
+# capture is told, with the line of the index expression and the line where the capture began. What
+# torch.cuda.graph() does before it begins is found at its line: it waits for the device once and
+# empties PyTorch's caches. The control captures the same choice without a size that depends on
+# data, by capture_begin(), which does none of this.
 #
 # alone: yes
 # expect captures: {"call": "cuStreamSynchronize", "mode": "global", "begun_at": "begin",
 #                   "at": "here"}
-# expect case: nothing
+# expect case: {"kind": "device_sync", "call": "cuCtxSynchronize", "verdict": "context", "calls": 1,
+#               "frame": "__enter__", "at": "begin"}
+# expect case: {"kind": "free|host_free", "verdict": "context", "frame": "__enter__", "optional":
+#               true, "at": "begin"}
 # expect control: nothing
 from torch_case import settle, torch, values
 
@@ -17,19 +22,15 @@ x = values(1000)
 zero = torch.zeros_like(x)
 x[x > 0]
 torch.where(x > 0, x, zero)
+side = torch.cuda.Stream()
 cold = True
 
 
-def capture(body):
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):  # here begin
-        body()
-    return graph
-
-
 def case():
+    graph = torch.cuda.CUDAGraph()
     try:
-        capture(lambda: x[x > 0])  # here
+        with torch.cuda.graph(graph):  # here begin
+            x[x > 0]  # here
     except RuntimeError as error:
         assert "captur" in str(error), error
     else:
@@ -37,6 +38,10 @@ def case():
 
 
 def control():
-    graph = capture(lambda: torch.where(x > 0, x, zero))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.stream(side):
+        graph.capture_begin()
+        torch.where(x > 0, x, zero)
+        graph.capture_end()
     graph.replay()
     return graph
