@@ -8,10 +8,11 @@ import collections
 RUNTIME = "https://docs.nvidia.com/cuda/cuda-runtime-api/"
 DRIVER = "https://docs.nvidia.com/cuda/cuda-driver-api/"
 GUIDE = "https://docs.nvidia.com/cuda/archive/12.9.1/cuda-c-programming-guide/index.html"
+TOPICS = "https://docs.nvidia.com/cuda/cuda-programming-guide/04-special-topics/"
 COPIES_PAGE = f"{DRIVER}api-sync-behavior.html"
 COPIES = f"NVIDIA's page on [API synchronization behavior]({COPIES_PAGE})"
-IMPLICIT = f"The guide's [implicit synchronization]({GUIDE}#implicit-synchronization)"
-ALLOCATOR = f"[stream-ordered allocator]({GUIDE}#stream-ordered-memory-allocator)"
+IMPLICIT = f"[implicit synchronization]({GUIDE}#implicit-synchronization)"
+ALLOCATOR = f"[stream-ordered allocator]({TOPICS}stream-ordered-memory-allocation.html)"
 PROHIBITED = f"The guide's [prohibited and unhandled operations]({GUIDE}#prohibited-and-unhandled-operations)"
 LAZY = f"the guide on [lazy loading]({GUIDE}#lazy-loading)"
 MEMORY = f"The reference on [memory management]({RUNTIME}group__CUDART__MEMORY.html)"
@@ -62,8 +63,9 @@ ENTRIES = [
           "Pinned memory and device memory at the ends; in a capture.",
           "Pinned memory at the host end, both ways.",
           f"{COPIES} says that a copy with ordinary memory *might* be synchronous. Measured, downloads "
-          "always are, single uploads only above 2 MiB. Managed memory is not mentioned since CUDA 12: "
-          "measured, it waits, except under `cudaMemcpyDefault` (`cuMemcpyAsync`).",
+          "always are, single uploads only above 2 MiB. Managed memory, fully synchronous in the editions of "
+          "CUDA 9.2 to 11.1, is not mentioned in that of 12.2 and later: measured, it waits, except under "
+          "`cudaMemcpyDefault` (`cuMemcpyAsync`).",
           "PT-06 OR-06 RA-03 CP-01"),
     Entry("Copies", "cudaMemcpyPeer", "cuMemcpyPeer cuMemcpy3DPeer cuMemcpyPeerAsync cuMemcpy3DPeerAsync",
           "nothing, within one device", "Nothing, within one device.",
@@ -73,15 +75,15 @@ ENTRIES = [
           "The null stream, on pinned and managed memory.",
           "Device memory: the name has no Async, and the host goes on.",
           "`cudaMemsetAsync`, which did not wait on any memory.",
-          f"{COPIES} names pinned memory as the exception; managed memory, which older editions named "
-          "too, still waits (measured).", "HP-05"),
+          f"{COPIES} names pinned memory as the exception; managed memory, which the edition of CUDA 11.1 "
+          "named too, still waits (measured).", "HP-05"),
     Entry("Memory", "cudaFree", "cuMemFree", "every stream",
           "Every stream of the context, non-blocking ones too, at every size tried. Other threads' "
           "launches, copies and allocations are held up meanwhile (26 ms of 30 measured).",
           "Memory of `cudaMallocAsync` and pools; a null pointer.",
           "Keep and reuse memory; `cudaMallocAsync` and `cudaFreeAsync`.",
-          f"{MEMORY} leaves open whether it waits for ordinary memory; the chapter on the {ALLOCATOR} says "
-          "that it makes the GPU synchronize across all streams. Measured, the host waits for all of "
+          f"{MEMORY} says that it *may* synchronize for ordinary memory; the guide's chapter on the "
+          f"{ALLOCATOR} says that it makes the GPU synchronize across all streams. Measured, the host waits for all of "
           "them, on this driver.", "DR-01 HP-03 TH-02 PT-09"),
     Entry("Memory", "cudaFreeHost cudaHostUnregister", "cuMemFreeHost cuMemHostUnregister", "every stream",
           "Every stream of the context, non-blocking ones too.", "A null pointer.",
@@ -93,9 +95,10 @@ ENTRIES = [
           "cuMemAllocPitch", "nothing", "Nothing. They take their own time and can be "
           "held up by another thread's free or module load (26 ms of 30 measured).",
           "Always, but for the set-up at first use.", "",
-          f"{IMPLICIT} lists allocations of pinned and of device memory among what keeps streams from "
-          f"running side by side, and its chapter on the {ALLOCATOR} says that `cudaMalloc` makes the "
-          "GPU synchronize across all streams. Measured, none of them stopped the host.", "DR-01"),
+          f"The guide's chapter on the {ALLOCATOR} says that `cudaMalloc` makes the GPU synchronize across "
+          "all streams, and older editions (CUDA 9) listed allocations of pinned and of device memory "
+          f"under {IMPLICIT}, where that of 12.9 names the null stream only. Measured, none of them "
+          "stopped the host.", "DR-01"),
     Entry("Memory", "cudaFreeAsync cudaMemPoolTrimTo", "cuMemFreeAsync cuMemPoolTrimTo", "nothing",
           "Nothing.", "Always.", "", "", "TH-03"),
     Entry("Memory", "cudaFreeArray cudaFreeMipmappedArray", "cuArrayDestroy cuMipmappedArrayDestroy",
@@ -109,7 +112,7 @@ ENTRIES = [
           "cuLibraryUnload",
           "every stream", "Every stream of the context; other threads' launches and pinned copies are held "
           "up meanwhile (26 ms of 30 measured).", "Nothing is pending.",
-          "Load before the work starts.", f"T{LAZY[1:]} warns that loading *may* synchronize; "
+          "Load before the work starts.", f"T{LAZY[1:]} warns that loading kernels *may* synchronize; "
           "unloading is not mentioned. Measured, both do.", "DR-05"),
     Entry("Code and contexts", "cudaLaunchKernel cudaLaunchKernelExC", "cuLaunchKernel cuLaunchKernelEx",
           "nothing, until the queue is full",

@@ -190,7 +190,8 @@ def differences():
     out = ["\n## Where NVIDIA's documents and the hardware differ\n\n",
            "Or where the documents leave open what was measured. NVIDIA's page on "
            f"[API synchronization]({SYNC_PAGE}) adds that any call may block, and that nothing undocumented "
-           "should be relied on.\n\n"]
+           "should be relied on. What is said of these pages was read in stored copies of them, of the "
+           "reference in the headers of CUDA 13.0, which it is made from.\n\n"]
     for entry in ENTRIES:
         if entry.differs:
             names = (entry.runtime or entry.driver).split()

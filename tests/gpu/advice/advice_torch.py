@@ -100,10 +100,40 @@ def event_sync_after():
     # advice: end
 
 
+def item_before():
+    # advice: stream_sync.item before
+    train_step()
+    log(loss.item())  # also float(loss), if loss > 0
+    # advice: end
+
+
+def item_after():
+    # advice: stream_sync.item after
+    # Once: pinned = torch.empty(2, pin_memory=True); done = torch.cuda.Event()
+    train_step()
+    pinned[0].copy_(loss, non_blocking=True)
+    done.record()
+    if done.query():  # else look again in a later step
+        log(pinned[0])
+    # advice: end
+
+
+def shape_before():
+    # advice: stream_sync.shape before
+    return x[x > 0].sum()  # how many there are must be known on the host
+    # advice: end
+
+
+def shape_after():
+    # advice: stream_sync.shape after
+    return torch.where(x > 0, x, 0.0).sum()  # the shape does not depend on the data
+    # advice: end
+
+
 def async_copy_before():
     # advice: async_copy before
     train_step()
-    log(loss.item())  # also float(loss), loss.cpu(), print(loss), if loss > 0
+    log(loss.cpu())  # also loss.tolist()
     # advice: end
 
 
@@ -115,18 +145,6 @@ def async_copy_after():
     done.record()
     if done.query():  # else look again in a later step
         log(pinned[0])
-    # advice: end
-
-
-def shape_before():
-    # advice: async_copy.shape before
-    return x[x > 0].sum()  # how many there are must be known on the host
-    # advice: end
-
-
-def shape_after():
-    # advice: async_copy.shape after
-    return torch.where(x > 0, x, 0.0).sum()  # the shape does not depend on the data
     # advice: end
 
 
@@ -180,9 +198,10 @@ def poll_after():
 if __name__ == "__main__":
     pairs.run({"device_sync": (device_sync_before, device_sync_after),
                "stream_sync": (stream_sync_before, stream_sync_after),
+               "stream_sync.item": (item_before, item_after),
+               "stream_sync.shape": (shape_before, shape_after),
                "event_sync": (event_sync_before, event_sync_after),
                "async_copy": (async_copy_before, async_copy_after),
-               "async_copy.shape": (shape_before, shape_after),
                "async_copy.upload": (upload_before, upload_after),
                "free": (free_before, free_after),
                "poll": (poll_before, poll_after)}, busy, torch.cuda.synchronize)
