@@ -308,7 +308,7 @@ def training(session, pairs=10, steps=1000):
                    min(with_times), max(with_times))
     # The same within one process, recording on and paused by turns.
     ran = session.hostwait([python(), WORKLOADS / "torch_train.py", steps, 2 * pairs],
-                           env={"PAUSE": "1"})
+                           env={"PAUSE": "1", "ALTERNATE": "20000"})
     on, off = seconds_of(ran, paused=False), seconds_of(ran, paused=True)
     if on and off and len(on) == len(off):
         inside = [a / b for a, b in zip(on, off)]
@@ -316,6 +316,13 @@ def training(session, pairs=10, steps=1000):
                     f"{statistics.median(inside):.4f}, {min(inside):.4f} to {max(inside):.4f}")
         session.result("training.ratio_paused", statistics.median(inside), "ratio", len(inside),
                        min(inside), max(inside))
+    # Step by step: the smallest noise to be had. min and max are the 95 % interval of the ratio.
+    found = re.search(r"^alternating ([0-9.]+) ([0-9.]+) ([0-9.]+) ([0-9.]+) ([0-9]+)", ran.out, re.M)
+    if session.check("training.alternating", found is not None, "single steps were timed"):
+        on_ns, off_ns, low, high = (float(found[i]) for i in range(1, 5))
+        session.say(f"training: recording/paused step by step: medians {on_ns / 1000:.1f} and "
+                    f"{off_ns / 1000:.1f} us, ratio {on_ns / off_ns:.5f}, 95 % {low} to {high}")
+        session.result("training.ratio_by_step", on_ns / off_ns, "ratio", int(found[5]), low, high)
 
 
 ALL = (routes, refusals_in_c, level_fail, libraries, torch, errors_in_python, cupy, advice, jax,

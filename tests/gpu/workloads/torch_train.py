@@ -2,9 +2,13 @@
 # Copyright The hostwait authors
 """A PyTorch training loop that logs its loss: torch_train.py [STEPS [ROUNDS]]. Prints a digest of all
 losses, and the time of each round of STEPS steps. With the preloaded library and PAUSE=1, every
-second round runs with recording paused: what the library costs, without two processes' noise."""
+second round runs with recording paused: what the library costs, without two processes' noise. With
+ALTERNATE=N besides, N more steps, each timed alone, recording or paused by the toss of a coin: a
+machine that gets slower or faster hits both alike."""
 
 import os
+import random
+import statistics
 import sys
 import time
 
@@ -32,6 +36,25 @@ def train(model, optimizer, inputs, targets, steps, losses):
         losses.append(loss.item())
 
 
+def alternate(model, optimizer, inputs, targets, steps):
+    """Prints medians of the two kinds of steps and the 95 % interval of their ratio (bootstrap)."""
+    coin = random.Random(7)
+    times = ([], [])  # recording, paused
+    for _ in range(steps):
+        paused = coin.randrange(2)
+        hostwait.table.set_paused(paused)
+        start = time.perf_counter_ns()
+        train(model, optimizer, inputs, targets, 1, [])  # ends with loss.item(), which waits
+        times[paused].append(time.perf_counter_ns() - start)
+    hostwait.table.set_paused(0)
+    draw = np.random.default_rng(7)
+    on, off = (np.array(each, dtype=float) for each in times)
+    ratios = sorted(np.median(draw.choice(on, len(on))) / np.median(draw.choice(off, len(off)))
+                    for _ in range(1000))
+    print(f"alternating {statistics.median(on):.0f} {statistics.median(off):.0f} "
+          f"{ratios[25]:.5f} {ratios[974]:.5f} {steps}")
+
+
 def main():
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 1
@@ -55,6 +78,8 @@ def main():
         torch.cuda.synchronize()
         print(f"seconds {time.perf_counter() - start:.6f} {'paused' if pause and number % 2 else ''}")
     print(f"losses {digest(np.array(losses))}")
+    if pause and "ALTERNATE" in os.environ:
+        alternate(model, optimizer, inputs, targets, int(os.environ["ALTERNATE"]))
 
 
 if __name__ == "__main__":
