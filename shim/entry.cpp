@@ -25,10 +25,12 @@ using state::thread_block;
 using state::tls;
 
 // Stacks grow downward: an outer wrapper's frame lies above ours. A frame below it was left by
-// longjmp or cancellation; one far away belongs to another stack (a fiber).
-bool nested(const thread_block& t, std::uintptr_t frame) noexcept {
+// longjmp or cancellation; one far away belongs to another stack (a fiber). One above may have been
+// left, too: only a walk of the stack can tell, and where it cannot the call counts as nested.
+bool nested(const thread_block& t, const unwind::registers& caller) noexcept {
   constexpr std::uintptr_t far = 64 << 20;
-  return t.in_call > frame && t.in_call - frame < far;
+  if (t.in_call <= caller.sp || t.in_call - caller.sp >= far) return false;
+  return unwind::look_for(caller, t.in_call) != unwind::frame_state::gone;
 }
 
 using attribute_query = CUresult (*)(unsigned, CUpointer_attribute*, void**, CUdeviceptr);
@@ -296,8 +298,10 @@ std::uint64_t now_ns() noexcept {
 path before(call_context& call) noexcept {
   const int saved = errno;
   thread_block& t = tls;
-  const std::uintptr_t frame = call.caller.sp;
-  if (nested(t, frame)) return path::through;
+  if (nested(t, call.caller)) {
+    errno = saved;
+    return path::through;
+  }
   const unsigned kind = rows[call.row].kind;
   state::look_at_control();  // may move the epoch
   if (t.epoch != state::policy_epoch.load(std::memory_order_acquire)) {
@@ -310,7 +314,7 @@ path before(call_context& call) noexcept {
     errno = saved;
     return path::through;
   }
-  t.in_call = frame;
+  t.in_call = call.caller.sp;
   if (!record::ensure_open()) {
     call.writer = nullptr;
   } else {

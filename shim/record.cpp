@@ -3,6 +3,8 @@
 // The writer of the record: the call that a thread is in, counting a call, totals.
 #include "record.hpp"
 
+#include <time.h>
+
 #include <bit>
 #include <cstring>
 
@@ -262,7 +264,15 @@ totals sum() noexcept {
   totals all{};
   if (!alive()) return all;
   std::uint64_t& sequence = sections_.header()->fold_sequence;
-  for (unsigned attempt = 0; attempt < 100; ++attempt) {
+  // A thread that folds may have lost its processor: its counts are in two places meanwhile. Waited
+  // for a quarter of a second at most.
+  constexpr unsigned attempts = 5000;
+  for (unsigned attempt = 0; attempt < attempts; ++attempt) {
+    if (attempt > 100) {
+      const timespec shortly{0, 50000};
+      sys::call(SYS_nanosleep, reinterpret_cast<long>(&shortly), 0);
+    }
+    if (next_in_sequence(sequence, 0) % 2 != 0 && attempt + 1 != attempts) continue;
     all = {};
     const std::uint64_t before = next_in_sequence(sequence, 0);
     std::uint32_t count = sections_.of(HOSTWAIT_SECTION_COUNTERS).count();

@@ -210,15 +210,21 @@ void* live_file::create(const char* output_dir, std::size_t bytes) noexcept {
   mapping_count_ = 0;
   path_[0] = '\0';
   int refused = 0;
-  if (output_dir != nullptr && *output_dir != '\0') {
+  const bool named = output_dir != nullptr && *output_dir != '\0';
+  if (named) {
     refused = create_in(output_dir, bytes);
     if (refused == 0) return mappings_[0].at;
   }
   const char* folders[] = {"/dev/shm", getenv("XDG_RUNTIME_DIR"), "/tmp"};
+  text<1024> line;
   for (const char* folder : folders) {
-    if (folder == nullptr || folder[0] != '/' || create_in(folder, bytes) != 0) continue;
-    if (refused != 0) {
-      text<1024> line;
+    if (folder == nullptr || folder[0] != '/') continue;
+    const int error = create_in(folder, bytes);
+    if (error != 0) {
+      if (refused == 0) refused = error;
+      continue;
+    }
+    if (named) {
       line << "cannot record in " << output_dir << " (" << reason_of(refused) << "): the record is "
            << path_;
       say_line(line.c_str());
@@ -228,9 +234,11 @@ void* live_file::create(const char* output_dir, std::size_t bytes) noexcept {
   void* mapped = sys::mmap_anonymous(bytes);
   if (mapped == nullptr) return nullptr;
   anonymous_ = true;
-  say_line(
-      "no folder for the record (/dev/shm, $XDG_RUNTIME_DIR and /tmp failed): it is kept in memory "
-      "and ends with the process; give output=DIR");
+  line << "no folder for the record (" << (named ? output_dir : folders[0]) << ": "
+       << reason_of(refused) << "; " << (named ? "/dev/shm, " : "")
+       << "$XDG_RUNTIME_DIR and /tmp failed, too): it is kept in memory and ends with the process; "
+          "give output=DIR";
+  say_line(line.c_str());
   return keep(mapped, bytes);
 }
 

@@ -104,8 +104,11 @@ void* by_next(const void* caller, const lookup& what) noexcept {
 void* decide(void* handle, const lookup& what, const void* caller, route by,
              void** result) noexcept {
   *result = nullptr;
-  if (what.function == nullptr || !driver_name(what.name) || !elf::relocated())
+  if (what.function == nullptr || !driver_name(what.name)) return what.function;
+  if (!elf::relocated()) {
+    note_early();
     return what.function;
+  }
   void* found = nullptr;
   if (handle == RTLD_DEFAULT) {
     found = by_default(caller, what);

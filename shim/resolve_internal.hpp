@@ -115,5 +115,7 @@ enum class note : std::uint8_t {
   copy_beyond,        // path of the copy
 };
 void take_note(note what, const char* name, const char* where) noexcept;
+// A driver name was asked for before our own relocations: also callable then.
+void note_early() noexcept;
 
 }  // namespace hostwait::resolve

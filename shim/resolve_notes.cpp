@@ -19,6 +19,7 @@ constinit entry entries[capacity];
 constinit std::atomic<std::uint32_t> left_out{0};
 constinit std::atomic<std::uint32_t> routes{0};
 constinit std::atomic<bool> is_blind{false};
+constinit std::atomic<std::uint32_t> early{0};
 
 // The end of a path says more than its beginning.
 void copy_tail(char* to, std::size_t room, const char* from) noexcept {
@@ -107,6 +108,10 @@ std::uint32_t routes_seen() noexcept {
   return routes.load(std::memory_order_relaxed);
 }
 
+void note_early() noexcept {
+  early.fetch_add(1, std::memory_order_relaxed);
+}
+
 void take_note(note what, const char* name, const char* where) noexcept {
   if (what != note::deepbind_stripped) is_blind.store(true, std::memory_order_relaxed);
   char short_name[sizeof entry::name], short_where[sizeof entry::where];
@@ -139,6 +144,11 @@ std::size_t describe_blind_spots(char* out, std::size_t room) noexcept {
     to.text("dlmopen: calls unseen in another namespace's ");
     to.text(path);
   }
+  if (const std::uint32_t n = early.load(std::memory_order_relaxed); n != 0) {
+    to.line();
+    to.number(n);
+    to.text(" look-ups by IFUNC resolvers at start-up gave functions whose calls are unseen");
+  }
   // What makes blind comes first: the reader's room is small.
   for (const bool harmless : {false, true}) {
     for (const entry& e : entries) {
@@ -157,7 +167,7 @@ std::size_t describe_blind_spots(char* out, std::size_t room) noexcept {
 }
 
 bool blind() noexcept {
-  return is_blind.load(std::memory_order_relaxed);
+  return is_blind.load(std::memory_order_relaxed) || early.load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace hostwait::resolve

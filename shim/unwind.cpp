@@ -15,6 +15,9 @@
 #include "sys.hpp"
 #include "unwind_cfi.hpp"
 
+// The linker's marks of this very object.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start, etext;
+
 // Reads other functions' frames on purpose.
 #define HOSTWAIT_READS_STACK __attribute__((no_sanitize("address", "thread", "undefined")))
 
@@ -224,6 +227,44 @@ HOSTWAIT_READS_STACK inline int common_step(stack_view& stack, frame& f, common_
   return 1;
 }
 
+// Whether the address is in this library's code.
+bool is_ours(std::uintptr_t address) noexcept {
+  return address >= reinterpret_cast<std::uintptr_t>(&__ehdr_start) &&
+         address < reinterpret_cast<std::uintptr_t>(&etext);
+}
+
+frame first_frame(const registers& from) noexcept {
+  frame first{without_signature(from.ip), from.sp, from.bp, from.lr};
+  first.has_lr = from.lr != 0;
+  return first;
+}
+
+struct walk {
+  cached* table;
+  std::uint64_t generation;
+  std::uint64_t bits = 0;  // the last rule
+  unsigned signals = 0;
+
+  // False: the walk ends here. Always inlined: capture() is on the path of every recorded call.
+  __attribute__((always_inline)) bool to_caller(stack_view& stack, frame& now) noexcept {
+    bits = look_up(table, now.exact ? now.ip : now.ip - 1, generation);
+    int done = common_step(stack, now, {bits});
+    if (done == 0) {
+      const rule r = rule::unpacked(bits);
+      if (r.signal && ++signals > 8) return false;  // a loop of damaged signal frames
+      done = step(stack, now, r) ? 1 : -1;
+    }
+    return done > 0 && now.ip != 0;
+  }
+  // Why it ended: at a frame that is marked as a thread's first, or at a return address that no
+  // call has made, since a function begins there (a fiber's first frame as makecontext makes it).
+  bool outermost(const frame& last) const noexcept {
+    const cfa_from how = rule::unpacked(bits).cfa;
+    return how == cfa_from::outermost ||
+           (how == cfa_from::nowhere && rule_of(last.ip).cfa != cfa_from::nowhere);
+  }
+};
+
 }  // namespace
 
 unsigned capture(const registers& from, std::uintptr_t* out, unsigned limit) noexcept {
@@ -232,24 +273,32 @@ unsigned capture(const registers& from, std::uintptr_t* out, unsigned limit) noe
   cached* table = cache();
   stack_view stack;
   if (table == nullptr || !stack.start(from.sp)) return 1;
-  const std::uint64_t generation = resolve::loader_generation();
-  frame now{out[0], from.sp, from.bp, from.lr};
-  now.has_lr = from.lr != 0;
-  unsigned depth = 1, signals = 0;
-  while (depth < limit) {
-    const std::uintptr_t address = now.exact ? now.ip : now.ip - 1;
-    const std::uint64_t bits = look_up(table, address, generation);
-    int done = common_step(stack, now, {bits});
-    if (done == 0) {
-      const rule r = rule::unpacked(bits);
-      if (r.signal && ++signals > 8) break;  // a loop of damaged signal frames
-      done = step(stack, now, r) ? 1 : -1;
-    }
-    if (done < 0 || now.ip == 0) break;
-    out[depth++] = now.ip;
-  }
+  walk on{table, resolve::loader_generation()};
+  frame now = first_frame(from);
+  unsigned depth = 1;
+  while (depth < limit && on.to_caller(stack, now)) out[depth++] = now.ip;
   stack.remember();
   return depth;
+}
+
+frame_state look_for(const registers& from, std::uintptr_t sp) noexcept {
+  cached* table = cache();
+  stack_view stack;
+  if (from.ip == 0 || table == nullptr || !stack.start(from.sp)) return frame_state::unknown;
+  walk on{table, resolve::loader_generation()};
+  frame now = first_frame(from);
+  constexpr unsigned limit = 4096;  // frames of a runaway recursion, or of a damaged stack
+  std::uintptr_t callee = 0;
+  for (unsigned i = 0; i < limit && now.sp < sp; ++i) {
+    callee = now.ip;
+    if (on.to_caller(stack, now)) continue;
+    stack.remember();
+    return on.outermost(now) ? frame_state::gone : frame_state::unknown;
+  }
+  stack.remember();
+  if (now.sp < sp) return frame_state::unknown;
+  // Other frames may begin at the same place by now.
+  return now.sp == sp && is_ours(callee) ? frame_state::active : frame_state::gone;
 }
 
 }  // namespace hostwait::unwind

@@ -18,4 +18,10 @@ struct registers {
 // resolve::loader_generation() moves.
 unsigned capture(const registers& from, std::uintptr_t* out, unsigned limit) noexcept;
 
+// Whether the stack above `from` still has that frame of ours whose caller's stack pointer was
+// `sp`: `gone` where a longjmp, a cancellation or another fiber has left it, `unknown` where the
+// walk ends before it can tell.
+enum class frame_state : std::uint8_t { active, gone, unknown };
+frame_state look_for(const registers& from, std::uintptr_t sp) noexcept;
+
 }  // namespace hostwait::unwind

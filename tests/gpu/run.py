@@ -11,6 +11,7 @@ import sys
 
 import bench
 import cases_proof
+import guests
 import programs
 import proofs
 from harness import REPO, Session
@@ -76,7 +77,7 @@ def main():
     if "smoke" in phases:
         session.attempt("smoke", smoke)
     if "proofs" in phases:
-        for group in proofs.ALL:
+        for group in (*proofs.ALL, *guests.ALL):
             if wanted is None or group.__name__ in wanted:
                 session.attempt(group.__name__, group)
     if "bench" in phases:

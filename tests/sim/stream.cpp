@@ -22,8 +22,27 @@ stream* own_stream(context* ctx) {
 }  // namespace
 
 thread_state& self() {
-  static thread_local thread_state state;
-  return state;
+  // Destructors of a thread and exit handlers call the driver, too, after the state has gone: they
+  // get another one with the same context, which is never freed.
+  static thread_local bool ended = false;
+  static thread_local context* last = nullptr;
+  static thread_local thread_state* late = nullptr;
+  struct holder {
+    thread_state state;
+    ~holder() {
+      if (!state.stack.empty()) last = state.stack.back();
+      ended = true;
+    }
+  };
+  if (!ended) {
+    static thread_local holder here;
+    return here.state;
+  }
+  if (late == nullptr) {
+    late = kept(new thread_state);
+    if (last != nullptr) late->stack.push_back(last);
+  }
+  return *late;
 }
 
 thread_state::~thread_state() {

@@ -84,6 +84,13 @@ class record_reader {
     return out;
   }
   std::uint64_t file_bytes() const { return bytes_.size(); }
+  // Without the room for further entries.
+  std::uint64_t used_bytes() const {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < header.extent_count; ++i)
+      bytes += std::uint64_t{header.extents[i].count} * header.extents[i].entry_size;
+    return bytes;
+  }
 
   hostwait_record_header header;
 

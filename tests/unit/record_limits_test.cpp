@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "record_file.hpp"
 #include "record_memory.hpp"
@@ -265,4 +268,80 @@ TEST_CASE("a file that was moved away is not grown by somebody else's name", "[r
   record_reader record(out.path / "kept.hwr");
   CHECK(record.calls() == 5000);
   CHECK((record.header.flags & HOSTWAIT_RECORD_FULL) != 0);
+}
+
+TEST_CASE("a link at the record's name is not followed", "[record]") {
+  folder out;
+  std::ofstream(out.path / "victim") << "precious";
+  pid_t pid = 0;
+  int status = in_child(
+      [&] {
+        if (!open_in(out.path)) return 1;
+        std::filesystem::path path = record_of(out.path, getpid());
+        std::filesystem::rename(path, out.path / "kept.hwr");
+        std::filesystem::create_symlink(out.path / "victim", path);
+        different_sites(5000);
+        std::filesystem::remove(path);
+        return record::sum().calls == 5000 ? 0 : 3;
+      },
+      &pid);
+  REQUIRE(status == 0);
+  CHECK(std::filesystem::file_size(out.path / "victim") == 8);
+  CHECK(record_reader(out.path / "kept.hwr").calls() == 5000);
+}
+
+TEST_CASE("a million stacks need no more than max_sites of them", "[record]") {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr unsigned stacks = 100000;
+#else
+  constexpr unsigned stacks = 1000000;
+#endif
+  constexpr unsigned limit = 20000;  // the option's default
+  folder out;
+  pid_t pid = 0;
+  int status = in_child(
+      [&] {
+        if (!open_in(out.path, limit)) return 1;
+        different_sites(stacks);
+        std::size_t all =
+            record::private_bytes() + record_reader(record_of(out.path, getpid())).file_bytes();
+        // 4 MiB of file and 8 in all are the budget of 10^4 sites.
+        if (all > 2 * (8u << 20)) return 2;
+        return record::sum().calls == stacks ? 0 : 3;
+      },
+      &pid);
+  CHECK(WEXITSTATUS(status) == 0);
+  record_reader record(record_of(out.path, pid));
+  CHECK(record.sites().size() == limit + 1);
+  CHECK(record.file_bytes() <= 2 * (4u << 20));
+  CHECK(record.calls() == stacks);
+  CHECK(record.calls_by_site()[0] == stacks - limit);
+  CHECK((record.header.flags & HOSTWAIT_RECORD_FULL) != 0);
+}
+
+TEST_CASE("a further thread on known sites costs 192 bytes a pair", "[record]") {
+  folder out;
+  constexpr unsigned sites = 5000, threads = 8;
+  int status = in_child([&] {
+    if (!open_in(out.path)) return 1;
+    different_sites(sites);
+    const auto bytes = [&] { return record_reader(record_of(out.path, getpid())).used_bytes(); };
+    const std::uint64_t before = bytes();
+    std::vector<std::thread> all;
+    for (unsigned i = 0; i < threads; ++i) {
+      // One after the other, all alive at the end: no slot is used twice.
+      std::atomic<bool> done{false};
+      all.emplace_back([&] {
+        different_sites(sites);
+        done = true;
+        sleep(1000);
+      });
+      while (!done.load()) sched_yield();
+    }
+    const std::uint64_t after = bytes();
+    // Besides the pairs, a slot and the pair of "other" for each thread.
+    const std::uint64_t allowed = threads * (sites * 192ull + 192 + 128);
+    _exit(after - before <= allowed && record::sum().calls == (threads + 1) * sites ? 0 : 2);
+  });
+  CHECK(WEXITSTATUS(status) == 0);
 }

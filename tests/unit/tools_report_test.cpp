@@ -102,12 +102,14 @@ TEST_CASE("blind, full, config error, unsealed and hanging are said before the t
   CHECK(document["coverage"]["unmapped"].size() == 1);
   CHECK(document["coverage"]["why"].size() == 2);
   const std::size_t table = text.find(" call ");
-  for (const char* part : {"blind: some driver calls could not be seen:\n  cuFoo: 2 look-ups gave "
-                           "an unknown function in "
-                           "libx.so\n  dlmopen",
-                           "12 look-ups fell into \"other\"; raise max_sites",
-                           "config error: HOSTWAIT_OPTIONS", "ended without closing its record",
-                           "thread 4711 python3 was at the end in cuStreamSynchronize"}) {
+  for (const char* part :
+       {"blind: some driver calls could not be seen:\n  cuFoo: 2 look-ups gave "
+        "an unknown function in "
+        "libx.so\n  dlmopen",
+        "had no room for more sites (max_sites, the disk, or a limit on file sizes): "
+        "12 look-ups fell into \"other\"",
+        "config error: HOSTWAIT_OPTIONS", "ended without closing its record",
+        "thread 4711 python3 was at the end in cuStreamSynchronize"}) {
     CHECK(text.find(part) < table);
   }
   CHECK(text.find("waited of") == std::string::npos);  // its end is not known

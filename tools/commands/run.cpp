@@ -193,6 +193,7 @@ int run_command(const arguments& given, const program_line& program) {
     environment_changes changes = {{"LD_PRELOAD", combine_preloads(value_of("LD_PRELOAD"), mine)},
                                    {"HOSTWAIT_RUN_ID", run_id}};
     if (!with.options.empty()) changes.emplace_back("HOSTWAIT_OPTIONS", with.options);
+    changes.emplace_back("ASAN_OPTIONS", relaxed_asan_options(value_of("ASAN_OPTIONS")));
     // The library is an NVTX injection too; one that the user chose stays.
     const std::string injection = value_of("NVTX_INJECTION64_PATH");
     if (injection.empty()) {

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -30,6 +31,12 @@ std::vector<std::string> split(const std::string& text, char separator) {
     if (first != std::string::npos) parts.push_back(part.substr(first));
   }
   return parts;
+}
+
+// In a container's record the numbers are the container's: then nothing is known, and it stays.
+bool has_thread(std::uint32_t pid, std::uint32_t tid) {
+  return ::access(fmt::format("/proc/{}/task/{}", pid, pid).c_str(), F_OK) != 0 ||
+         ::access(fmt::format("/proc/{}/task/{}", pid, tid).c_str(), F_OK) == 0;
 }
 
 }  // namespace
@@ -78,6 +85,8 @@ process_info describe_process(const record_file& record, run_report& report) {
     const hostwait_record_thread thread = record.thread(i);
     info.calls += thread.allowed;
     if (thread.in_call == 0 || thread.in_call_since_ns == 0 || info.sealed) return;
+    // A thread that was cancelled in a call ended without leaving it.
+    if (info.alive && !has_thread(info.pid, thread.tid)) return;
     hanging_call hanging;
     hanging.tid = thread.tid;
     hanging.thread_name = std::string(thread.name, strnlen(thread.name, sizeof thread.name));

@@ -76,8 +76,9 @@ std::string warnings(const run_report& report) {
     const std::string who = fmt::format("{} ({})", for_terminal(each.program), each.pid);
     if (each.full)
       text += fmt::format(
-          "full: {} reached its limit of sites, {} fell into \"other\"; raise max_sites\n", who,
-          plural(each.dropped_sites, "look-up"));
+          "full: {} had no room for more sites (max_sites, the disk, or a limit on file sizes): {} "
+          "fell into \"other\"\n",
+          who, plural(each.dropped_sites, "look-up"));
     if (each.config_error)
       text += fmt::format(
           "config error: HOSTWAIT_OPTIONS of {} was wrong and defaults were used; "

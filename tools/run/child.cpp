@@ -66,6 +66,20 @@ int start(const char* path, char* const* words, char* const* variables, const si
   return error;
 }
 
+// Whether the child goes on, or has ended, without us: whoever continued us may have continued the
+// whole group, one process after the other. Leaves what waitpid would say.
+bool goes_on(pid_t child) {
+  for (int look = 0; look < 20; ++look) {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(child), &info,
+                 WEXITED | WCONTINUED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == child)
+      return true;
+    ::usleep(1000);
+  }
+  return false;
+}
+
 // Stops this process as the child was stopped, until somebody continues it.
 void stop_like(int signal, pid_t child) {
   struct sigaction normal {
@@ -79,7 +93,7 @@ void stop_like(int signal, pid_t child) {
   ::sigprocmask(SIG_UNBLOCK, &one, &mask);  // stops here
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::sigaction(signal, &before, nullptr);
-  ::kill(child, SIGCONT);
+  if (!goes_on(child)) ::kill(child, SIGCONT);
 }
 
 int wait_for(pid_t child, const sigset_t& watched) {
@@ -90,7 +104,10 @@ int wait_for(pid_t child, const sigset_t& watched) {
     if (signal < 0) continue;  // EINTR
     if (signal != SIGCHLD) {
       // What the terminal sends (SI_KERNEL) goes to the whole group: the child has it already.
-      if (info.si_code <= 0 && info.si_pid != child) {
+      if (signal == SIGCONT) {
+        // A second one would run the program's handler twice.
+        if (stopped && !goes_on(child)) ::kill(child, SIGCONT);
+      } else if (info.si_code <= 0 && info.si_pid != child) {
         ::kill(child, signal);
       } else if (signal == SIGTSTP && stopped) {
         stop_like(SIGTSTP, child);

@@ -116,4 +116,10 @@ std::string combine_preloads(const std::string& existing, const std::string& min
   return text;
 }
 
+std::string relaxed_asan_options(const std::string& existing) {
+  // The user's own word on it stays.
+  if (existing.find("verify_asan_link_order") != std::string::npos) return existing;
+  return existing + (existing.empty() ? "" : ":") + "verify_asan_link_order=0";
+}
+
 }  // namespace hostwait

@@ -35,4 +35,8 @@ class preload_path {
 // Entries that are among `mine` already are not repeated.
 std::string combine_preloads(const std::string& existing, const std::string& mine);
 
+// ASAN_OPTIONS with which a program that was built with AddressSanitizer starts although its
+// runtime is not the first library. Which program of a run was built so, only that program knows.
+std::string relaxed_asan_options(const std::string& existing);
+
 }  // namespace hostwait
