@@ -18,7 +18,7 @@ fail() {
 }
 
 exports() {
-  readelf --dyn-syms -W "$1" | awk '$4 != "NOTYPE" && $7 != "UND" && $7 != "Ndx" && $5 != "LOCAL" && NF >= 8 { print $8 }' | sort
+  readelf --dyn-syms -W "$1" | awk '$7 != "UND" && $7 != "Ndx" && $5 != "LOCAL" && $6 != "HIDDEN" && NF >= 8 { print $8 }' | sort
 }
 
 check_common() {
@@ -68,6 +68,12 @@ if [ "$found" != "$expected " ]; then fail "$shim" "exports '$found', expected '
 found=$(exports "$link" | tr '\n' ' ')
 if [ -n "$found" ]; then fail "$link" "exports '$found', expected nothing"; fi
 
+# Seen by musl's loader, never by glibc's: shim/musl.S.
+for symbol in __libc_start_main stdin; do
+  if ! readelf --dyn-syms -W "$shim" | awk -v name="$symbol" '$8 == name && $6 == "HIDDEN" && $7 != "UND" { ok = 1 } $8 == name && $6 != "HIDDEN" { bad = 1 } END { exit !(ok && !bad) }'; then
+    fail "$shim" "$symbol must be there and hidden: programs of musl could not start, or those of glibc would crash"
+  fi
+done
 needed=$(readelf -dW "$shim" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | tr '\n' ' ')
 if [ "$needed" != "libc.so.6 " ]; then fail "$shim" "needs '$needed', expected 'libc.so.6'"; fi
 needed=$(readelf -dW "$link" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | tr '\n' ' ')

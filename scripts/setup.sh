@@ -29,13 +29,20 @@ packages_to_build() {
 
 packages_to_test() {
   packages_to_build
-  echo binutils ccache clang gdb libbenchmark-dev libunwind-dev python3-dev tmux
+  echo binutils ccache clang gdb libbenchmark-dev libunwind-dev musl-tools python3-dev tmux
   # clang's runtime library carries the distribution's version number. The format is defined by
   # clang-format 14 alone; distributions without it skip that check.
   case "$(. /etc/os-release && echo "${ID:-}${VERSION_ID:-}")" in
     debian12 | ubuntu22.04) echo libclang-rt-14-dev clang-format-14 ;;
     ubuntu24.04) echo libclang-rt-18-dev clang-format-14 ;;
     *) echo libclang-rt-dev ;;
+  esac
+}
+
+# For scripts/aarch64.sh: 120 MB to fetch, so only CI asks for them.
+packages_to_cross() {
+  case "$(. /etc/os-release && echo "${ID:-}${VERSION_ID:-}")" in
+    debian12) echo g++-aarch64-linux-gnu qemu-user-static ;;
   esac
 }
 

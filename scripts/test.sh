@@ -4,7 +4,8 @@
 # Builds hostwait in build/ and runs every test that needs no GPU.
 #
 #   scripts/test.sh             build and CTest, and the checks of the source tree
-#   scripts/test.sh --all       and the sanitizer builds and the fuzzers (what CI runs)
+#   scripts/test.sh --all       and the sanitizer builds, the fuzzers and, where the cross compiler
+#                               is installed, the library for aarch64 (what CI runs)
 #   scripts/test.sh --install   install missing packages through apt first
 #   scripts/test.sh -R REGEX    only the CTest tests whose name matches; no other check
 # HOSTWAIT_JOBS=N limits the build's parallelism. Exit status: 0 passed, 1 failed, 2 not set up.
@@ -24,7 +25,7 @@ done
 [ "$ci" != true ] || all=true
 
 # shellcheck disable=SC2046
-need_packages $(packages_to_test)
+need_packages $(packages_to_test) $([ "$ci" != true ] || packages_to_cross)
 need_cuda_headers
 need_python_tools
 
@@ -41,6 +42,13 @@ step() {
     say "$name: FAILED ($((SECONDS - start)) s)"
     failures+=("$name")
   fi
+}
+
+# Status 77 of the command says that it was skipped, and why.
+or_skipped() {
+  local status=0
+  "$@" || status=$?
+  [ "$status" = 77 ] || return "$status"
 }
 
 ctest_in() {
@@ -74,6 +82,7 @@ if [ "$all" = true ]; then
   step "AddressSanitizer and UndefinedBehaviorSanitizer" scripts/sanitize.sh address,undefined
   step "ThreadSanitizer" scripts/sanitize.sh thread
   step "fuzzers" scripts/fuzz.sh 60
+  step "aarch64 under emulation" or_skipped scripts/aarch64.sh
 fi
 
 say "$((SECONDS - started)) s"

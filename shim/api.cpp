@@ -77,7 +77,7 @@ int api_action_of(std::uint32_t kind) {
 
 int api_audit(const char* what) {
   if (what == nullptr) return HOSTWAIT_INVALID;
-  entry::note_audit(entry::caller_of(__builtin_frame_address(0)), what);
+  entry::note_audit(entry::caller_of(__builtin_frame_address(0), __builtin_dwarf_cfa()), what);
   return 0;
 }
 

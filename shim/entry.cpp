@@ -16,6 +16,7 @@
 #include "python_site.hpp"
 #include "ranges.hpp"
 #include "resolve.hpp"
+#include "sys.hpp"
 
 namespace hostwait::entry {
 
@@ -229,10 +230,9 @@ void record_call(call_context& call, record::outcome what, bool violation,
 void raise_trap() noexcept {
 #if defined(__x86_64__)
   asm volatile("int3");
-#elif defined(__aarch64__)
-  asm volatile("brk #0");
 #else
-  raise(SIGTRAP);
+  // aarch64's brk would be executed again after a handler has returned.
+  sys::call(SYS_tgkill, sys::getpid(), sys::gettid(), SIGTRAP);
 #endif
 }
 
@@ -303,7 +303,10 @@ path before(call_context& call) noexcept {
     return path::through;
   }
   const unsigned kind = rows[call.row].kind;
-  state::look_at_control();  // may move the epoch
+  const bool counted = t.epoch == state::policy_epoch.load(std::memory_order_relaxed) &&
+                       policy::action_of(t.effective, kind) == HOSTWAIT_ALLOW;  // by the wrapper
+  state::look_at_control();  // these two may move the epoch
+  state::look_at_window();
   if (t.epoch != state::policy_epoch.load(std::memory_order_acquire)) {
     // Opened first: a new process takes its default from the control word of its own record.
     record::ensure_open();
@@ -311,6 +314,7 @@ path before(call_context& call) noexcept {
   }
   call.action = static_cast<std::uint8_t>(policy::action_of(t.effective, kind));
   if (call.action == HOSTWAIT_ALLOW) {
+    if (!counted) ++t.allowed;
     errno = saved;
     return path::through;
   }

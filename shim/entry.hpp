@@ -45,11 +45,12 @@ void note_state(row_id row, const call_facts&, int result) noexcept;
 
 std::uint64_t now_ns() noexcept;
 
-// The caller's registers at the wrapper's return, from the wrapper's own frame address:
-// __builtin_frame_address(0) makes the compiler keep a frame pointer in that function.
-inline unwind::registers caller_of(const void* frame) noexcept {
+// The caller's registers at the wrapper's return, from the wrapper's own frame record:
+// __builtin_frame_address(0) makes the compiler keep a frame pointer in that function. `cfa` is
+// __builtin_dwarf_cfa(), the caller's stack pointer: aarch64 keeps the record below the locals.
+inline unwind::registers caller_of(const void* frame, const void* cfa) noexcept {
   const auto* words = static_cast<const std::uintptr_t*>(frame);
-  return {words[1], reinterpret_cast<std::uintptr_t>(words + 2), words[0]};
+  return {words[1], reinterpret_cast<std::uintptr_t>(cfa), words[0]};
 }
 
 // A finding that is no call: an order of work that was opted out of, with its text as label.

@@ -62,7 +62,7 @@ struct wrap<Row, Copy, Roles, CUresult(A...)> {
     call.row = Row;
     call.copy = Copy;
     call.facts = facts_of(args...);
-    call.caller = caller_of(__builtin_frame_address(0));
+    call.caller = caller_of(__builtin_frame_address(0), __builtin_dwarf_cfa());
     switch (before(call)) {
       case path::through:
         return make(args...);

@@ -82,12 +82,13 @@ bool split(word text, char separator, F f) noexcept {
   }
 }
 
-bool parse_number(word w, std::uint32_t limit, std::uint32_t& value) noexcept {
-  if (w.length == 0 || w.length > 9) return false;
-  std::uint32_t n = 0;
+template <class Number>
+bool parse_number(word w, Number limit, Number& value) noexcept {
+  if (w.length == 0 || w.length > (sizeof limit > 4 ? 15 : 9)) return false;
+  Number n = 0;
   for (std::size_t i = 0; i < w.length; ++i) {
     if (w.begin[i] < '0' || w.begin[i] > '9') return false;
-    n = n * 10 + static_cast<std::uint32_t>(w.begin[i] - '0');
+    n = n * 10 + static_cast<Number>(w.begin[i] - '0');
   }
   if (n > limit) return false;
   value = n;
@@ -155,20 +156,34 @@ const char* apply(word key, word value, options& out, word& bad) noexcept {
   if (key.is("own_cost")) {
     std::uint32_t parts[2] = {out.own_cost_us, out.own_cost_gb_per_s};
     unsigned n = 0;
-    const bool fine = split(
-        value, ',', [&](word w) noexcept { return n < 2 && parse_number(w, 1000000, parts[n++]); });
+    const bool fine = split(value, ',', [&](word w) noexcept {
+      return n < 2 && parse_number(w, 1000000u, parts[n++]);
+    });
     if (!fine || parts[1] == 0) return "use MICROSECONDS or MICROSECONDS,GB_PER_S, as 120,1";
     out.own_cost_us = parts[0];
     out.own_cost_gb_per_s = parts[1];
     return nullptr;
   }
+  if (key.is("window")) {
+    std::uint64_t parts[2] = {0, 0};
+    unsigned n = 0;
+    const bool fine = split(value, ',', [&](word w) noexcept {
+      return n < 2 && parse_number(w, std::uint64_t{999999999999999}, parts[n++]);
+    });
+    if (!fine || n != 2 || (parts[1] != 0 && parts[1] <= parts[0]))
+      return "use BEGIN,END in milliseconds of CLOCK_MONOTONIC, END later than BEGIN or 0";
+    out.window_begin_ms = parts[0];
+    out.window_end_ms = parts[1];
+    return nullptr;
+  }
   if (key.is("threshold_us"))
-    return parse_number(value, 100000000, out.threshold_us) ? nullptr : "use 0 to 100000000";
-  if (key.is("stacks")) return parse_number(value, 64, out.stacks) ? nullptr : "use 0 to 64";
-  if (key.is("pystacks")) return parse_number(value, 64, out.pystacks) ? nullptr : "use 0 to 64";
+    return parse_number(value, 100000000u, out.threshold_us) ? nullptr : "use 0 to 100000000";
+  if (key.is("stacks")) return parse_number(value, 64u, out.stacks) ? nullptr : "use 0 to 64";
+  if (key.is("pystacks")) return parse_number(value, 64u, out.pystacks) ? nullptr : "use 0 to 64";
   if (key.is("max_sites"))
-    return parse_number(value, 10000000, out.max_sites) && out.max_sites != 0 ? nullptr
-                                                                              : "use 1 to 10000000";
+    return parse_number(value, 10000000u, out.max_sites) && out.max_sites != 0
+               ? nullptr
+               : "use 1 to 10000000";
   if (key.is("routes"))
     return parse_choice(value, "all", "nolink", out.link_route) ? nullptr : "use all or nolink";
   if (key.is("deepbind"))

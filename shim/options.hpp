@@ -19,7 +19,8 @@ struct options {
   bool refuse_depends = false;
   std::uint32_t stacks = 48, pystacks = 32;
   bool capture_range_profiler = false;
-  std::uint32_t armed = HOSTWAIT_ALL;  // kinds that are watched at all
+  std::uint64_t window_begin_ms = 0, window_end_ms = 0;  // both 0: no window; end 0: open
+  std::uint32_t armed = HOSTWAIT_ALL;                    // kinds that are watched at all
   std::uint32_t max_sites = 20000;
   bool help = false;
   char output[4096] = {};

@@ -10,6 +10,9 @@
 
 #include "row.hpp"
 
+// See row.hpp.
+#pragma GCC visibility push(hidden)
+
 namespace hostwait::resolve {
 
 // Copies of libcuda that can be told apart in one process; further ones pass through, and the
@@ -84,3 +87,5 @@ void* wrapper(row_id row, unsigned copy) noexcept;
 bool armed(row_id row) noexcept;
 
 }  // namespace hostwait::entry
+
+#pragma GCC visibility pop

@@ -10,6 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
+// See row.hpp.
+#pragma GCC visibility push(hidden)
+
 namespace hostwait::resolve::elf {
 
 // One loaded object, seen through its dynamic section.
@@ -93,3 +96,5 @@ bool for_each_module(Visit&& visit) noexcept {
 }
 
 }  // namespace hostwait::resolve::elf
+
+#pragma GCC visibility pop

@@ -10,6 +10,9 @@
 #include "resolve.hpp"
 #include "resolve_elf.hpp"
 
+// See row.hpp.
+#pragma GCC visibility push(hidden)
+
 namespace hostwait::resolve {
 
 // ---- Names (resolve_names.cpp)
@@ -119,3 +122,5 @@ void take_note(note what, const char* name, const char* where) noexcept;
 void note_early() noexcept;
 
 }  // namespace hostwait::resolve
+
+#pragma GCC visibility pop

@@ -44,24 +44,22 @@ bool for_each_at_start(Visit&& visit) noexcept {
   return false;
 }
 
-struct wanted {
-  const char* name;
-  void** where;
-};
+bool take_one(const elf::image& in, const char* name, void** where) noexcept {
+  if (__atomic_load_n(where, __ATOMIC_RELAXED) != nullptr) return true;
+  const auto* symbol = elf::find(in, name);
+  if (symbol == nullptr || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC) return false;
+  __atomic_store_n(where, elf::address(in, *symbol), __ATOMIC_RELEASE);
+  return true;
+}
 
-// Takes the definitions of one object that are still missing.
-bool take(const elf::image& in, const wanted (&all)[4]) noexcept {
-  bool complete = true;
-  for (const wanted& w : all) {
-    if (__atomic_load_n(w.where, __ATOMIC_RELAXED) != nullptr) continue;
-    const auto* symbol = elf::find(in, w.name);
-    if (symbol != nullptr && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC) {
-      __atomic_store_n(w.where, elf::address(in, *symbol), __ATOMIC_RELEASE);
-    } else {
-      complete = false;
-    }
-  }
-  return complete;
+// Takes the definitions of one object that are still missing. Four calls and no table: this also
+// runs before our relocations, and compilers copy the initializer of a local table from memory.
+bool take(const elf::image& in) noexcept {
+  const bool sym = take_one(in, "dlsym", &hostwait_next_dlsym);
+  const bool vsym = take_one(in, "dlvsym", &hostwait_next_dlvsym);
+  const bool load = take_one(in, "dlopen", &hostwait_next_dlopen);
+  const bool unload = take_one(in, "dlclose", &hostwait_next_dlclose);
+  return sym && vsym && load && unload;
 }
 
 }  // namespace
@@ -79,25 +77,20 @@ void* libc_symbol(const char* name) noexcept {
 }
 
 void find_next() noexcept {
-  // Filled in here and not in a table: this also runs before our relocations.
-  const wanted all[4] = {{"dlsym", &hostwait_next_dlsym},
-                         {"dlvsym", &hostwait_next_dlvsym},
-                         {"dlopen", &hostwait_next_dlopen},
-                         {"dlclose", &hostwait_next_dlclose}};
   bool behind = false;
   bool complete = for_each_at_start([&](const elf::image& in) {
     if (in.dynamic == elf::own_dynamic()) {
       behind = true;
       return false;
     }
-    return behind && take(in, all);
+    return behind && take(in);
   });
   // Before glibc 2.34 they live in libdl, which may come with a later dlopen.
   if (!complete && elf::relocated()) {
     complete = elf::for_each_module([&](const elf::module& m) {
       elf::image in;
       return m.dynamic != elf::own_dynamic() && elf::open(m.bias, m.dynamic, in) &&
-             libc_part(in.soname) && take(in, all);
+             libc_part(in.soname) && take(in);
     });
   }
   if (complete) __atomic_fetch_and(&hostwait_dl_attention, ~attention_next, __ATOMIC_ACQ_REL);

@@ -8,6 +8,11 @@
 
 #include "hostwait/record.h"
 
+// -fvisibility=hidden does not reach declarations: without this, code that runs before the library
+// is relocated would load their addresses from the GOT (x86-64's linker undoes that, aarch64's
+// not).
+#pragma GCC visibility push(hidden)
+
 namespace hostwait {
 
 enum class row_type : std::uint8_t {
@@ -55,3 +60,5 @@ constexpr bool row_is_per_thread(row_id row) noexcept {
 }
 
 }  // namespace hostwait
+
+#pragma GCC visibility pop

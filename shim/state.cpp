@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -34,7 +35,9 @@ char the_error[512];
 constexpr options built_in;
 
 std::atomic<policy::action_set> default_actions{policy::all_log};
-std::atomic<bool> is_paused{false};
+// Two switches, each with its own hand: recording goes on while neither is on.
+std::atomic<bool> paused_inside{false}, paused_outside{false};
+std::atomic<bool> outside_window{false};
 std::atomic<bool> outside_profiler_range{false};
 std::atomic<std::uint32_t> control_seen{0};
 
@@ -65,6 +68,10 @@ void release_frames(void*) noexcept {
   t.ranges = nullptr;
   t.epoch = 0;
   t.cleanup_registered = false;
+}
+
+bool has_window(const options& set) noexcept {
+  return (set.window_begin_ms | set.window_end_ms) != 0;
 }
 
 bool excluded_by_name() noexcept {
@@ -108,6 +115,7 @@ const options& settings() noexcept {
       load_profile(the_settings.profile, the_error, sizeof the_error);
     default_actions.store(the_settings.level, std::memory_order_relaxed);
     outside_profiler_range.store(the_settings.capture_range_profiler, std::memory_order_relaxed);
+    outside_window.store(has_window(the_settings), std::memory_order_relaxed);
     resolve::configure({the_settings.link_route, the_settings.strip_deepbind});
     record::configure({the_settings.output[0] != '\0' ? the_settings.output : nullptr,
                        the_settings.max_sites, getenv("HOSTWAIT_OPTIONS"), the_error[0] != '\0'});
@@ -130,8 +138,14 @@ const char* settings_error() noexcept {
 
 void refresh(thread_block& t) noexcept {
   look_at_control();
-  settings();
+  look_at_window();
   const std::uint32_t epoch = policy_epoch.load(std::memory_order_acquire);
+  if (paused()) {
+    // Without an epoch the next call looks again, so that it is the first one recorded.
+    t.effective = policy::all_allow;
+    t.epoch = 0;
+    return;
+  }
   policy::action_set set = default_actions.load(std::memory_order_relaxed);
   // Outside the named ranges the level is the built-in one.
   const char* limits = settings().range;
@@ -139,7 +153,6 @@ void refresh(thread_block& t) noexcept {
   const policy::action_set process = process_actions.load(std::memory_order_relaxed);
   if (process != policy::names_nothing && !excluded_by_name()) set = policy::lay_over(set, process);
   if (t.frames != nullptr) set = t.frames->over(set);
-  if (paused()) set = policy::all_allow;
   t.effective = set;
   t.epoch = epoch;
 }
@@ -160,18 +173,34 @@ void look_at_control() noexcept {
     set = policy::lay_over(set, policy::fill(1u << i, action - 1, policy::unnamed));
   }
   default_actions.store(set, std::memory_order_relaxed);
-  is_paused.store(__atomic_load_n(&words->paused, __ATOMIC_RELAXED) == 1,
-                  std::memory_order_relaxed);
+  paused_outside.store(__atomic_load_n(&words->paused, __ATOMIC_RELAXED) == 1,
+                       std::memory_order_relaxed);
   changed();
 }
 
+void look_at_window() noexcept {
+  const options& set = settings();
+  if (__builtin_expect(!has_window(set), 1)) return;
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);  // no system call: the vDSO
+  const std::uint64_t ms = static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+                           static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
+  const bool outside =
+      ms < set.window_begin_ms || (set.window_end_ms != 0 && ms >= set.window_end_ms);
+  if (outside_window.load(std::memory_order_relaxed) != outside &&
+      outside_window.exchange(outside, std::memory_order_acq_rel) != outside)
+    changed();
+}
+
 bool paused() noexcept {
-  return is_paused.load(std::memory_order_relaxed) ||
-         outside_profiler_range.load(std::memory_order_relaxed);
+  return paused_inside.load(std::memory_order_relaxed) ||
+         paused_outside.load(std::memory_order_relaxed) ||
+         outside_profiler_range.load(std::memory_order_relaxed) ||
+         outside_window.load(std::memory_order_relaxed);
 }
 
 void set_paused(bool value) noexcept {
-  is_paused.store(value, std::memory_order_relaxed);
+  paused_inside.store(value, std::memory_order_relaxed);
   changed();
 }
 

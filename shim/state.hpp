@@ -50,7 +50,11 @@ const char* settings_error() noexcept;
 void refresh(thread_block& t) noexcept;
 // Called now and then from the allowed path: looks at the control word.
 void look_at_control() noexcept;
+// Called on the long way of every call: has the window begun or ended? A clock read where a window
+// is set, a load where none is.
+void look_at_window() noexcept;
 bool paused() noexcept;
+// The program's own switch (hostwait_pause); the control word has one of its own.
 void set_paused(bool) noexcept;
 
 // Copies the label of the newest frame of this thread, else of the process, that has one.

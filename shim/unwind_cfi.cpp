@@ -321,7 +321,7 @@ rule reduce(const row& now, bool signal) noexcept {
 // mov x8, #__NR_rt_sigreturn; svc #0. The kernel's own unwind information for it leads past the
 // interrupted function, so that every unwinder looks for the instructions.
 bool is_sigreturn(std::uintptr_t address) noexcept {
-  if (address % 4 != 0 || !sys::readable(address)) return false;
+  if (address == 0 || address % 4 != 0 || !sys::readable(address)) return false;
   const auto* code = reinterpret_cast<const std::uint32_t*>(address);
   return code[0] == 0xd2801168 && code[1] == 0xd4000001;
 }

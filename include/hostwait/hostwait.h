@@ -180,6 +180,18 @@ static inline int hostwait_audit(const char* what) {
              : HOSTWAIT_NOT_AVAILABLE;
 }
 
+/* Stops and resumes recording and refusing in the whole process, from the next catalogued call of
+ * each thread on. `hostwait set PID pause` is a switch of its own: recording goes on while neither
+ * is on. From any thread. Return 0, or HOSTWAIT_NOT_AVAILABLE where the shim is absent. */
+static inline int hostwait_pause(void) {
+  const hostwait_api_table* api = hostwait_api_get_();
+  return api ? api->set_paused(1) : HOSTWAIT_NOT_AVAILABLE;
+}
+static inline int hostwait_resume(void) {
+  const hostwait_api_table* api = hostwait_api_get_();
+  return api ? api->set_paused(0) : HOSTWAIT_NOT_AVAILABLE;
+}
+
 /* Marks the end of a step; hostwait_steady marks the end of warm-up. */
 static inline void hostwait_step(void) {
   const hostwait_api_table* api = hostwait_api_get_();

@@ -53,6 +53,8 @@ int use_api(int want_present) {
   expect(hostwait_last_refused(&finding) == HOSTWAIT_NOT_AVAILABLE, "nothing was refused here");
   expect(hostwait_set_callback(on_violation, &calls) == 0, "a callback can be set");
   expect(hostwait_set_callback(NULL, NULL) == 0, "and removed");
+  expect(hostwait_pause() == (want_present ? 0 : HOSTWAIT_NOT_AVAILABLE), "it can be paused");
+  expect(hostwait_resume() == (want_present ? 0 : HOSTWAIT_NOT_AVAILABLE), "and resumed");
   hostwait_step();
   hostwait_steady();
   expect(hostwait_pop_process(process) == 0, "the process-wide frame is popped");

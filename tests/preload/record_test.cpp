@@ -109,7 +109,7 @@ TEST_CASE("a killed program leaves its stacks and counts", "[preload][record]") 
   std::filesystem::remove(path);
 }
 
-TEST_CASE("a forked child counts in a record of its own", "[preload][record]") {
+TEST_CASE("a forked child counts in a record of its own", "[native][preload][record]") {
   shared_words words;
   pid_t pid = start_child([] {
     begin();

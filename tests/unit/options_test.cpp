@@ -98,6 +98,8 @@ TEST_CASE("wrong options give one line with option, value and remedy") {
   CHECK_THAT(error_of("stacks=65"), ContainsSubstring("0 to 64"));
   CHECK_THAT(error_of("own_cost=1,2,3"), ContainsSubstring("GB_PER_S"));
   CHECK_THAT(error_of("own_cost=1,0"), ContainsSubstring("GB_PER_S"));
+  CHECK_THAT(error_of("window=5,4"), ContainsSubstring("END later than BEGIN"));
+  CHECK_THAT(error_of("window=5"), ContainsSubstring("BEGIN,END"));
   const std::string huge = "output=" + std::string(10000, 'x');
   CHECK(error_of(huge.c_str()).size() < 256);
 }

@@ -81,11 +81,11 @@ void two_records(pid_t (*make_child)(), bool kernel_wipes = true) {
 
 }  // namespace
 
-TEST_CASE("a forked child has a record of its own", "[record]") {
+TEST_CASE("a forked child has a record of its own", "[native][record]") {
   two_records(fork);
 }
 
-TEST_CASE("a child of a raw clone has a record of its own", "[record]") {
+TEST_CASE("a child of a raw clone has a record of its own", "[native][record]") {
   two_records(raw_clone);
 }
 
@@ -105,7 +105,8 @@ TEST_CASE("a child that makes no call leaves no file", "[record]") {
   CHECK(records_in(out.path).size() == 1);
 }
 
-TEST_CASE("a child forked while another thread is in the slow path is not stuck", "[record]") {
+TEST_CASE("a child forked while another thread is in the slow path is not stuck",
+          "[native][record]") {
   folder out;
   int status = in_child([&] {
     if (!open_in(out.path)) return 1;

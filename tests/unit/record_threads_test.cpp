@@ -61,7 +61,7 @@ TEST_CASE("calls of many threads on shared and own sites sum exactly", "[record]
   CHECK(in_buckets[20] == threads * rounds);
 }
 
-TEST_CASE("a hundred thousand short threads need a bounded record", "[record]") {
+TEST_CASE("a hundred thousand short threads need a bounded record", "[native][record]") {
 #if defined(__SANITIZE_THREAD__)
   constexpr unsigned total = 2000;
 #else

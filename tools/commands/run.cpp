@@ -145,7 +145,7 @@ int finish(int wait_status, const arguments& given, const setting& with, const s
   if (records.empty()) {
     if (!given.quiet) {
       const std::string why = why_unreachable(program);
-      log_info("no CUDA driver call seen in " + program +
+      log_info("no CUDA driver call seen in " + base_name(program) +
                " or its children: nothing was recorded, which does not mean that nothing waited" +
                (why.empty() ? "" : "; " + why));
     }
@@ -205,7 +205,7 @@ int run_command(const arguments& given, const program_line& program) {
     for (const auto& [name, value] : changes) log_verbose(name + '=' + value);
     wait_status = run_child(path, program.words, changes);
   }
-  end_as(finish(wait_status, given, with, run_id, program.words.front()));
+  end_as(finish(wait_status, given, with, run_id, path));
 }
 
 }  // namespace

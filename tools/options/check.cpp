@@ -67,6 +67,18 @@ bool is_number(const std::string& text, unsigned long least, unsigned long most)
   return n >= least && n <= most;
 }
 
+bool is_window(const std::string& value) {
+  const std::vector<std::string> parts = split(value, ',');
+  if (parts.size() != 2) return false;
+  for (const std::string& part : parts) {
+    if (part.empty() || part.size() > 15 ||
+        part.find_first_not_of("0123456789") != std::string::npos)
+      return false;
+  }
+  const std::uint64_t end = std::stoull(parts[1]);
+  return end == 0 || end > std::stoull(parts[0]);
+}
+
 struct bounds {
   unsigned long least, most;
 };
@@ -134,6 +146,9 @@ std::optional<std::string> wrong_value(const std::string& key, const std::string
     if (parts.size() > 2 || !is_number(parts[0], 0, 1000000) ||
         (parts.size() == 2 && !is_number(parts[1], 1, 1000000)))
       return "use MICROSECONDS or MICROSECONDS,GB_PER_S, as 120,1";
+  } else if (key == "window") {
+    if (!is_window(value))
+      return "use BEGIN,END in milliseconds of CLOCK_MONOTONIC, END later than BEGIN or 0";
   } else if (type == "number") {
     const auto limits = numbers.find(key);
     const bounds allowed = limits == numbers.end() ? bounds{0, 999999999} : limits->second;
