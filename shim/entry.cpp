@@ -34,78 +34,6 @@ bool nested(const thread_block& t, const unwind::registers& caller) noexcept {
   return unwind::look_for(caller, t.in_call) != unwind::frame_state::gone;
 }
 
-using attribute_query = CUresult (*)(unsigned, CUpointer_attribute*, void**, CUdeviceptr);
-
-// The plural form: the singular one reports an error on pageable memory.
-hostwait_memory memory_kind(unsigned copy, const operand& end, bool& sync_memops) noexcept {
-  if (end.as == declared::array) return HOSTWAIT_MEMORY_ARRAY;
-  if (end.address == nullptr) return HOSTWAIT_MEMORY_UNKNOWN;
-  const auto ask = reinterpret_cast<attribute_query>(
-      resolve::helper(resolve::helper_id::pointer_attributes, copy));
-  if (ask == nullptr) return HOSTWAIT_MEMORY_UNKNOWN;
-  unsigned type = 0;
-  unsigned managed = 0, synchronous = 0;
-  CUmemoryPool pool = nullptr;
-  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                 CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
-                                 CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
-  void* values[] = {&type, &managed, &pool, &synchronous};
-  if (ask(4, names, values, reinterpret_cast<CUdeviceptr>(end.address)) != CUDA_SUCCESS)
-    return HOSTWAIT_MEMORY_UNKNOWN;
-  if ((synchronous & 0xff) != 0) sync_memops = true;
-  if ((managed & 0xff) != 0) return HOSTWAIT_MEMORY_MANAGED;
-  switch (type) {
-    case 0:
-      return HOSTWAIT_MEMORY_PAGEABLE;
-    case CU_MEMORYTYPE_HOST:
-      return HOSTWAIT_MEMORY_PINNED;
-    case CU_MEMORYTYPE_ARRAY:
-      return HOSTWAIT_MEMORY_ARRAY;
-    default:
-      return pool != nullptr ? HOSTWAIT_MEMORY_POOL : HOSTWAIT_MEMORY_DEVICE;
-  }
-}
-
-// What an address was allocated or registered with; 0 where the driver does not know.
-std::uint64_t range_bytes(unsigned copy, const void* address) noexcept {
-  const auto ask = reinterpret_cast<attribute_query>(
-      resolve::helper(resolve::helper_id::pointer_attributes, copy));
-  std::size_t bytes = 0;
-  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-  void* values[] = {&bytes};
-  if (ask == nullptr || address == nullptr ||
-      ask(1, names, values, reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS)
-    return 0;
-  return bytes;
-}
-
-// The register knows the origin streams of open captures. A stream that joined one by an event is
-// found by asking, which captures survive (measured), and only while some capture is open.
-bool stream_captures(unsigned copy, const call_facts& facts) noexcept {
-  const std::uint64_t handle = state::capture_key(facts.stream, facts.per_thread);
-  if (state::capturing(handle)) return true;
-  if (facts.stream <= 1 && !facts.per_thread) return false;  // the legacy stream cannot
-  using query = CUresult (*)(CUstream, CUstreamCaptureStatus*);
-  const auto ask =
-      reinterpret_cast<query>(resolve::helper(resolve::helper_id::stream_is_capturing, copy));
-  if (ask == nullptr) return false;
-  const std::uint64_t named = facts.stream == 0 ? 2 : facts.stream;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return ask(reinterpret_cast<CUstream>(named), &status) == CUDA_SUCCESS &&
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-bool launch_blocking() noexcept {
-  static std::atomic<int> known{-1};
-  int value = known.load(std::memory_order_relaxed);
-  if (value < 0) {
-    const char* text = getenv("CUDA_LAUNCH_BLOCKING");
-    value = text != nullptr && text[0] == '1';
-    known.store(value, std::memory_order_relaxed);
-  }
-  return value == 1;
-}
-
 // cuDriverGetVersion and the name of the library's file say which driver this is.
 // False: cuInit has not run yet (its own wrapper is here under arm=unlisted), ask again later.
 bool describe_driver(unsigned copy) noexcept {
@@ -167,50 +95,10 @@ void update_header(unsigned copy) noexcept {
   record::set_coverage(routes, blind, why, n);
 }
 
-void judge(call_context& call) noexcept {
-  surroundings around;
-  around.capture_open = state::capture_open();
-  if (around.capture_open && call.facts.has_stream)
-    around.capture_on_stream = stream_captures(call.copy, call.facts);
-  around.launch_blocking = launch_blocking();
-  around.driver_version = state::driver_version();
-  around.compute_capability = state::compute_capability();
-  call.in_capture = around.capture_on_stream;
-  const pointer_needs needs = needs_of(call.row, call.facts);
-  const hostwait_memory source = needs.source
-                                     ? memory_kind(call.copy, call.facts.source, around.sync_memops)
-                                     : HOSTWAIT_MEMORY_UNKNOWN;
-  const hostwait_memory destination =
-      needs.destination ? memory_kind(call.copy, call.facts.destination, around.sync_memops)
-                        : HOSTWAIT_MEMORY_UNKNOWN;
-  call.verdict = classify(call.row, call.facts, source, destination, around);
-  if (const verdict_profile* measured = loaded_profile())
-    profile_override(*measured, call.row, call.facts, source, destination, around, call.verdict);
-  // How long unpinning takes by itself depends on a size that only the driver knows, and only
-  // before the call.
-  if (rows[call.row].kind == HOSTWAIT_KIND_HOST_FREE && call.facts.bytes == 0)
-    call.facts.bytes = range_bytes(call.copy, call.facts.destination.address);
-}
-
 void record_call(call_context& call, record::outcome what, bool violation,
                  std::uint64_t ns) noexcept {
-  const options& set = state::settings();
-  std::uintptr_t frames[64];
-  const unsigned limit = set.stacks;
-  record::site_key key;
-  char label[policy::label_bytes];
-  state::copy_label(tls, label);
-  key.row = call.row;
-  key.verdict = call.verdict;
-  key.native = frames;
-  key.native_depth = limit == 0 ? 0 : unwind::capture(call.caller, frames, limit);
-  key.python = set.pystacks == 0 ? 0 : python::record_stack(set.pystacks);
-  key.label = label;
-  key.range = ranges::current();
-  key.in_capture = call.in_capture;
-  key.bytes = call.facts.bytes;
-  key.stream = call.facts.has_stream ? call.facts.stream : 0;
-  record::note(call.writer, key, {what, violation, ns});
+  site_storage storage;
+  record::note(call.writer, key_of(call, storage), {what, violation, ns});
 }
 
 [[noreturn]] void abort_for(const call_context& call) noexcept {
@@ -246,6 +134,22 @@ bool over_own_cost(const call_context& call, std::uint64_t ns) noexcept {
                           touches_managed(call.verdict));
 }
 
+// A call that waits for nothing by its arguments and stayed long was held up by another thread, or
+// by something unknown. What allocation and set-up take by themselves is not known: they count as
+// held only where another thread was inside a call that is known to hold others up.
+void note_long_stay(call_context& call, std::uint64_t end_ns, policy::after_call& then) noexcept {
+  const bool idle = call.own_work_done && then.what == policy::result::waited;
+  if (then.what == policy::result::held || idle) {
+    note_held(call, end_ns, 1);
+  } else if (then.what == policy::result::nothing &&
+             call.verdict.verdict == HOSTWAIT_VERDICT_NONE && !own_cost_known(call.row) &&
+             end_ns - call.start_ns > std::uint64_t{state::settings().threshold_us} * 1000 &&
+             note_held(call, end_ns, record::surely_holds)) {
+    then.what = policy::result::held;
+  }
+  note_long_call(call, end_ns);
+}
+
 // A query that keeps answering "not ready" on one handle is a wait that spins.
 void note_poll(call_context& call, int result, std::uint64_t end_ns) noexcept {
   constexpr std::uint32_t enough = 16;
@@ -269,6 +173,24 @@ void note_poll(call_context& call, int result, std::uint64_t end_ns) noexcept {
 }
 
 }  // namespace
+
+record::site_key key_of(const call_context& call, site_storage& storage) noexcept {
+  const options& set = state::settings();
+  const unsigned limit = set.stacks;
+  record::site_key key;
+  state::copy_label(tls, storage.label);
+  key.row = call.row;
+  key.verdict = call.verdict;
+  key.native = storage.frames;
+  key.native_depth = limit == 0 ? 0 : unwind::capture(call.caller, storage.frames, limit);
+  key.python = set.pystacks == 0 ? 0 : python::record_stack(set.pystacks);
+  key.label = storage.label;
+  key.range = ranges::current();
+  key.in_capture = call.in_capture;
+  key.bytes = call.facts.bytes;
+  key.stream = call.facts.has_stream ? call.facts.stream : 0;
+  return key;
+}
 
 void note_audit(const unwind::registers& caller, const char* what) noexcept {
   const options& set = state::settings();
@@ -335,6 +257,7 @@ path before(call_context& call) noexcept {
                                    state::settings().refuse_depends);
   if (call.now.refuse) {
     record_call(call, record::outcome::refused, true, 0);
+    if (call.captures.breaks != 0) note_capture(call, 0, true, true);
     report_violation(call, 0, true);
     t.in_call = 0;
     if (call.now.abort) abort_for(call);
@@ -348,38 +271,53 @@ path before(call_context& call) noexcept {
   return path::record;
 }
 
+namespace {
+
+record::outcome outcome_of(policy::result what) noexcept {
+  switch (what) {
+    case policy::result::waited:
+      return record::outcome::waited;
+    case policy::result::latent:
+      return record::outcome::latent;
+    case policy::result::held:
+      return record::outcome::held;
+    default:
+      return record::outcome::counted;
+  }
+}
+
+bool gates(unsigned action) noexcept {
+  return action == HOSTWAIT_FAIL || action == HOSTWAIT_ERROR || action == HOSTWAIT_ABORT;
+}
+
+}  // namespace
+
 void after(call_context& call, int result) noexcept {
   const int saved = errno;
   const std::uint64_t end = now_ns();
   const std::uint64_t ns = end - call.start_ns;
-  record::leave(call.writer);
   const unsigned kind = rows[call.row].kind;
+  policy::after_call then;
+  bool polled = false;
   if (kind == HOSTWAIT_KIND_POLL) {
-    note_poll(call, result, end);
+    polled = (state::settings().armed & HOSTWAIT_POLL) != 0;
   } else {
-    const bool over = over_own_cost(call, ns);
-    const policy::after_call then =
-        policy::decide_after(call.action, kind, call.verdict.verdict, over, false);
-    switch (then.what) {
-      case policy::result::nothing:
-        break;
-      case policy::result::counted:
-        record_call(call, record::outcome::counted, then.violation, ns);
-        break;
-      case policy::result::waited:
-        record_call(call, record::outcome::waited, then.violation, ns);
-        break;
-      case policy::result::latent:
-        record_call(call, record::outcome::latent, then.violation, ns);
-        break;
-      case policy::result::held:
-        record_call(call, record::outcome::held, false, ns);
-        break;
-      case policy::result::refused:
-        break;  // not made: before() has told it
-    }
-    if (then.violation) report_violation(call, ns, false);
+    then = policy::decide_after(call.action, kind, call.verdict.verdict, over_own_cost(call, ns),
+                                false);
   }
+  const std::uint64_t long_ns = std::uint64_t{state::settings().own_cost_us} * 1000;
+  if (__builtin_expect(ns > long_ns, 0)) note_long_stay(call, end, then);
+  record::leave(call.writer);
+  // Rare, and only while a capture is open: the driver says that this call has broken it.
+  if (__builtin_expect(result_breaks_capture(result), 0) &&
+      note_capture(call, result, false, gates(call.action))) {
+    if (then.what == policy::result::nothing) then.what = policy::result::counted;
+    then.violation |= gates(call.action);
+  }
+  if (polled) note_poll(call, result, end);
+  if (then.what != policy::result::nothing)
+    record_call(call, outcome_of(then.what), then.violation, ns);
+  if (then.violation) report_violation(call, ns, false);
   tls.in_call = 0;
   errno = saved;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "captures.hpp"
 #include "classify.hpp"
 #include "policy.hpp"
 #include "record.hpp"
@@ -23,12 +24,14 @@ struct call_context {
   std::uint8_t copy;
   std::uint8_t action;
   bool in_capture;
+  bool own_work_done;  // what the call would wait for is known to be done already
   policy::before_call now;
   call_facts facts;
   judgement verdict;
   unwind::registers caller;
   record::thread_writer* writer;
   std::uint64_t start_ns;
+  captures::reach captures;  // the open captures that the call can be about
 };
 
 enum class path : std::uint8_t {
@@ -40,8 +43,29 @@ enum class path : std::uint8_t {
 path before(call_context&) noexcept;
 void after(call_context&, int result) noexcept;
 
-// Rows of type `state`: they are made as they are, then looked at.
-void note_state(row_id row, const call_facts&, int result) noexcept;
+// Asks and decides: fills verdict, in_capture and captures.
+void judge(call_context&) noexcept;
+
+// Everything that makes two calls the same finding; `frames` and `label` belong to the caller and
+// are what the key points to.
+struct site_storage {
+  std::uintptr_t frames[64];
+  char label[policy::label_bytes];
+};
+record::site_key key_of(const call_context&, site_storage&) noexcept;
+
+// Rows of type `state` are made as they are, and looked at before and after.
+int before_state(row_id row, const call_facts&, const unwind::registers& caller) noexcept;
+void after_state(row_id row, const call_facts&, int result, int noted) noexcept;
+
+// Whether the driver's answer says that this call broke an open capture, which is then told with
+// both threads and call sites. `refused`: the call was not made, and would have broken one.
+bool note_capture(const call_context&, int result, bool refused, bool violation) noexcept;
+
+// A call that stayed long: remembered for those that it held up, and the call on another thread
+// that held this one up, if there was one for most of the time.
+void note_long_call(const call_context&, std::uint64_t end_ns) noexcept;
+bool note_held(const call_context&, std::uint64_t end_ns, unsigned least_rank) noexcept;
 
 std::uint64_t now_ns() noexcept;
 

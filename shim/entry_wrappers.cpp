@@ -80,10 +80,21 @@ struct wrap<Row, Copy, Roles, CUresult(A...)> {
     if constexpr (type_of(Row) == row_type::state) {
       const function make = real();
       if (__builtin_expect(make == nullptr, 0)) return CUDA_ERROR_NOT_FOUND;
+      // Read before the driver writes over them (cuThreadExchangeStreamCaptureMode).
+      const call_facts facts = facts_of(args...);
+      const int noted = before_state(Row, facts, caller_of(__builtin_frame_address(0)));
       const CUresult result = make(args...);
-      note_state(Row, facts_of(args...), result);
+      after_state(Row, facts, result, noted);
       return result;
     } else {
+      // Queries are wrapped for the captures that they can break: while none is open, and polls are
+      // not watched, they cost a load and a branch.
+      if constexpr (kind_of(Row) == HOSTWAIT_KIND_POLL) {
+        if (__builtin_expect(captures::queries_watched.load(std::memory_order_relaxed) == 0, 1)) {
+          if (const function make = real(); __builtin_expect(make != nullptr, 1))
+            return make(args...);
+        }
+      }
       thread_block& t = tls;
       const bool current = t.epoch == state::policy_epoch.load(std::memory_order_relaxed);
       if (__builtin_expect(
@@ -134,6 +145,7 @@ bool armed(row_id row) noexcept {
     case row_type::wait:
       break;
   }
+  if (rows[row].kind == HOSTWAIT_KIND_POLL) return true;  // they can break an open capture
   return ((state::settings().armed >> rows[row].kind) & 1) != 0;
 }
 

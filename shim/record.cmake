@@ -9,6 +9,7 @@ list(
   record_memory.cpp
   record_modules.cpp
   record_open.cpp
+  record_relations.cpp
   record_sites.cpp
   record_store.cpp
   record_threads.cpp)

@@ -172,13 +172,12 @@ std::uint32_t site_number(std::uint32_t thread, const site_key& key) noexcept {
   return other_site;
 }
 
-void note_first_sight(thread_writer* w, const site_key& key, const hash128& hash,
-                      const observation& seen) noexcept {
+// Where a site that this thread does not know yet counts. Without counters: the lock is taken.
+tally first_sight(thread_writer* w, const site_key& key, const hash128& hash) noexcept {
   slow_path inside(page());
   if (!inside) {
     add_shared(sections_.header()->unseen_locks, std::uint64_t{1});
-    count(w->other, seen);
-    return;
+    return {};
   }
   std::uint32_t generation = resolve::loader_generation();
   if (load(w->generation) != generation) {
@@ -195,7 +194,11 @@ void note_first_sight(thread_writer* w, const site_key& key, const hash128& hash
       mark(HOSTWAIT_RECORD_FULL);
     }
   }
-  count(to, seen);
+  return to;
+}
+
+tally known_sight(const thread_writer* w, const hash128& hash) noexcept {
+  return load(w->generation) == resolve::loader_generation() ? w->sites.find(hash) : tally{};
 }
 
 void note_unregistered(const site_key& key, const observation& seen) noexcept {
@@ -224,6 +227,7 @@ void set_max_sites(std::uint32_t limit) noexcept {
 
 void forget_sites() noexcept {
   sites_.forget();
+  forget_relations();
 }
 
 void enter(thread_writer* w, row_id row, std::uint64_t now_mono_ns) noexcept {
@@ -249,15 +253,18 @@ void note(thread_writer* w, const site_key& key, const observation& seen) noexce
     return;
   }
   store(w->entry->recorded, load(w->entry->recorded) + 1);
-  hash128 hash = identity_of(key);
-  if (load(w->generation) == resolve::loader_generation()) {
-    tally known = w->sites.find(hash);
-    if (known.counters != nullptr) {
-      count(known, seen);
-      return;
-    }
-  }
-  note_first_sight(w, key, hash, seen);
+  const hash128 hash = identity_of(key);
+  tally to = known_sight(w, hash);
+  if (to.counters == nullptr) to = first_sight(w, key, hash);
+  count(to.counters != nullptr ? to : w->other, seen);
+}
+
+std::uint32_t site_of(thread_writer* w, const site_key& key) noexcept {
+  if (!own(w)) return HOSTWAIT_CAPTURE_NO_SITE;
+  const hash128 hash = identity_of(key);
+  tally to = known_sight(w, hash);
+  if (to.counters == nullptr) to = first_sight(w, key, hash);
+  return to.counters != nullptr ? load(to.counters->site) : HOSTWAIT_CAPTURE_NO_SITE;
 }
 
 totals sum() noexcept {

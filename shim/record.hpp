@@ -74,6 +74,54 @@ void leave(thread_writer*) noexcept;
 
 void note(thread_writer*, const site_key&, const observation&) noexcept;
 
+// The number of a site, which need not have been counted; HOSTWAIT_CAPTURE_NO_SITE where it cannot
+// be had.
+std::uint32_t site_of(thread_writer*, const site_key&) noexcept;
+
+struct thread_identity {
+  std::uint32_t tid;
+  char name[16];
+};
+thread_identity identity_of_thread(const thread_writer*) noexcept;
+
+// A capture that was broken: `seen` holds the first values, its count and violations are added.
+void note_capture(const hostwait_record_capture& seen) noexcept;
+
+// Who holds others up. Measured on an H200: freeing, unpinning, loading and context set-up hold
+// calls on other threads while they wait for the GPU; copies that wait hold a few; waits hold none.
+inline constexpr unsigned surely_holds = 2;
+constexpr unsigned hold_rank(unsigned kind) noexcept {
+  switch (kind) {
+    case HOSTWAIT_KIND_FREE:
+    case HOSTWAIT_KIND_HOST_FREE:
+    case HOSTWAIT_KIND_MODULE:
+    case HOSTWAIT_KIND_CONTEXT:
+      return surely_holds;
+    case HOSTWAIT_KIND_COPY:
+    case HOSTWAIT_KIND_ASYNC_COPY:
+    case HOSTWAIT_KIND_MEMSET:
+    case HOSTWAIT_KIND_ALLOC:
+    case HOSTWAIT_KIND_QUEUE_FULL:
+      return 1;
+    default:
+      return 0;
+  }
+}
+struct holder {
+  std::uint32_t call, site_plus_1, tid;  // site_plus_1: 0 = not known yet
+  std::uint32_t thread;                  // index into threads
+  char name[16];
+  std::uint64_t since_ns;
+};
+// The call on another thread, of at least that rank, that was in progress for at least half of the
+// time; the highest rank, then the longest. Looks at every thread's slot, without a lock.
+bool find_holder(const thread_writer* self, std::uint64_t since_ns, std::uint64_t until_ns,
+                 unsigned least_rank, holder& out) noexcept;
+void note_held(thread_writer*, std::uint32_t site, const holder&, std::uint64_t ns) noexcept;
+// Before leave(): leaves what the thread was in for long where others find it.
+void note_long_call(thread_writer*, row_id row, std::uint32_t site, std::uint64_t since_ns,
+                    std::uint64_t until_ns) noexcept;
+
 // Totals over all threads, for hostwait_stats_get.
 struct totals {
   std::uint64_t calls, waited, latent, refused, held, violations, waited_ns;

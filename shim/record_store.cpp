@@ -31,6 +31,8 @@ constexpr first_extent first_extents[] = {
     {HOSTWAIT_SECTION_RANGES, sizeof(hostwait_record_range), 16},
     {HOSTWAIT_SECTION_STRINGS, 1, 5120},
     {HOSTWAIT_SECTION_STEPS, sizeof(hostwait_record_step), 0},
+    {HOSTWAIT_SECTION_CAPTURES, sizeof(hostwait_record_capture), 0},
+    {HOSTWAIT_SECTION_HOLDERS, sizeof(hostwait_record_holder), 0},
 };
 static_assert(sizeof(hostwait_record_thread) <= 128);
 static_assert(sizeof(hostwait_record_header) <= HOSTWAIT_RECORD_HEADER_BYTES);

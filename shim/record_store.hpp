@@ -68,7 +68,7 @@ class section {
 
 class sections {
  public:
-  static constexpr unsigned ids = HOSTWAIT_SECTION_CONTROL + 1;
+  static constexpr unsigned ids = HOSTWAIT_SECTION_HOLDERS + 1;
 
   // Makes the file with room for a small program in every section. False: no memory.
   bool open(const char* output_dir) noexcept;

@@ -147,10 +147,11 @@ thread_writer* register_thread() noexcept {
   hostwait_record_thread* entry = writer->entry;
   char name[16] = {};
   sys::call(SYS_prctl, PR_GET_NAME, reinterpret_cast<long>(name));
-  std::memcpy(entry->name, name, sizeof entry->name);
+  store_name(*entry, name);
   store(entry->tid, tid);
   store(entry->start_mono_ns, now_ns());
   store(entry->end_mono_ns, std::uint64_t{0});
+  store(entry->long_since_ns, std::uint64_t{0});  // of the slot's last thread
   publish(entry->state, 1u);
   tids_[writer->index] = tid;
   own_slot_ = {writer, current_open()};
@@ -158,6 +159,22 @@ thread_writer* register_thread() noexcept {
 }
 
 }  // namespace
+
+static_assert(offsetof(hostwait_record_thread, name) % 8 == 0);
+
+void store_name(hostwait_record_thread& to, const char (&name)[16]) noexcept {
+  std::uint64_t words[2];
+  std::memcpy(words, name, sizeof words);
+  auto* at = reinterpret_cast<std::uint64_t*>(to.name);
+  store(at[0], words[0]);
+  store(at[1], words[1]);
+}
+
+void load_name(const hostwait_record_thread& from, char (&name)[16]) noexcept {
+  const auto* at = reinterpret_cast<const std::uint64_t*>(from.name);
+  const std::uint64_t words[2] = {load(at[0]), load(at[1])};
+  std::memcpy(name, words, sizeof name);
+}
 
 std::uint64_t now_ns() noexcept {
   timespec now;

@@ -78,9 +78,14 @@ void open_threads() noexcept;  // makes entry 0 and its counters of the "other" 
 const tally& folded_other() noexcept;
 void forget_threads() noexcept;  // in a forked child
 
+// A thread's name in its slot, which other threads read: whole words.
+void store_name(hostwait_record_thread& to, const char (&name)[16]) noexcept;
+void load_name(const hostwait_record_thread& from, char (&name)[16]) noexcept;
+
 std::uint64_t now_ns() noexcept;  // CLOCK_MONOTONIC
 
 void set_max_sites(std::uint32_t limit) noexcept;  // 0: default_max_sites
 void forget_sites() noexcept;                      // in a forked child
+void forget_relations() noexcept;                  // captures and holders, in a forked child
 
 }  // namespace hostwait::record

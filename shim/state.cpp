@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "captures.hpp"
 #include "profile_file.hpp"
 #include "resolve.hpp"
 
@@ -51,10 +52,6 @@ policy::frame_stack process_frames;
 std::atomic<int> the_driver_version{0}, the_compute_capability{0};
 std::atomic<int> next_token{1};
 std::atomic<std::uint64_t> wrong_pops{0};
-
-constexpr unsigned capture_slots = 64;
-std::atomic<std::uint64_t> captures[capture_slots];
-std::atomic<int> captures_open{0};
 
 void changed() noexcept {
   policy_epoch.fetch_add(1, std::memory_order_release);
@@ -119,6 +116,7 @@ const options& settings() noexcept {
     resolve::configure({the_settings.link_route, the_settings.strip_deepbind});
     record::configure({the_settings.output[0] != '\0' ? the_settings.output : nullptr,
                        the_settings.max_sites, getenv("HOSTWAIT_OPTIONS"), the_error[0] != '\0'});
+    captures::watch_polls((the_settings.armed & HOSTWAIT_POLL) != 0);
     settings_state.store(ready, std::memory_order_release);
     changed();
     return the_settings;
@@ -284,39 +282,6 @@ int driver_version() noexcept {
 
 void set_driver_version(int version) noexcept {
   the_driver_version.store(version, std::memory_order_relaxed);
-}
-
-std::uint64_t capture_key(std::uint64_t stream, bool per_thread) noexcept {
-  if (stream == 0) stream = per_thread ? 2 : 1;
-  return stream == 2 ? reinterpret_cast<std::uint64_t>(&tls) | 2 : stream;
-}
-
-void capture_began(std::uint64_t stream) noexcept {
-  captures_open.fetch_add(1, std::memory_order_acq_rel);
-  for (auto& slot : captures) {
-    std::uint64_t empty = 0;
-    if (slot.compare_exchange_strong(empty, stream, std::memory_order_acq_rel)) return;
-  }
-}
-
-void capture_ended(std::uint64_t stream) noexcept {
-  for (auto& slot : captures) {
-    std::uint64_t expected = stream;
-    if (slot.compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) break;
-  }
-  int open = captures_open.load(std::memory_order_relaxed);
-  while (open > 0 && !captures_open.compare_exchange_weak(open, open - 1)) {
-  }
-}
-
-bool capture_open() noexcept {
-  return captures_open.load(std::memory_order_acquire) > 0;
-}
-
-bool capturing(std::uint64_t stream) noexcept {
-  for (auto& slot : captures)
-    if (slot.load(std::memory_order_acquire) == stream) return true;
-  return false;
 }
 
 std::uint32_t thread_id() noexcept {

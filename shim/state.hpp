@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
-// The shim's own state: options of this process, policy of this thread, open captures.
+// The shim's own state: options of this process, policy of this thread.
 // Everything is constant-initialised, so that it works before our constructor has run.
 #pragma once
 
@@ -32,6 +32,7 @@ struct thread_block {
   // Polling: the handle asked last, how often in a row it was not ready, since when.
   std::uint64_t poll_handle, poll_since_ns;
   std::uint32_t poll_count;
+  std::uint8_t capture_mode;  // of cuThreadExchangeStreamCaptureMode
 };
 
 // Declared hidden, so that the wrappers' fast path reaches both without the GOT.
@@ -73,14 +74,6 @@ void set_driver_version(int) noexcept;
 // 10 * major + minor of device 0, 0 before it is known: rules hold where they were measured.
 int compute_capability() noexcept;
 void set_compute_capability(int) noexcept;
-
-// Open captures by the key of their origin stream: the handle; the null stream counts as what it
-// stands for, and a per-thread default stream is one per thread.
-std::uint64_t capture_key(std::uint64_t stream, bool per_thread) noexcept;
-void capture_began(std::uint64_t stream) noexcept;
-void capture_ended(std::uint64_t stream) noexcept;
-bool capture_open() noexcept;
-bool capturing(std::uint64_t stream) noexcept;
 
 // cudaProfilerStart and Stop, for capture_range=profiler.
 void profiler_range(bool on) noexcept;

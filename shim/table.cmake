@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
 # The verdict rules.
-list(APPEND hostwait_core_sources classify.cpp profile.cpp)
+list(APPEND hostwait_core_sources capture_rules.cpp classify.cpp profile.cpp)

@@ -30,9 +30,10 @@ extern "C" {
 
 enum {
   HOSTWAIT_RECORD_MAJOR = 1,
-  HOSTWAIT_RECORD_MINOR = 0,
+  HOSTWAIT_RECORD_MINOR = 1, /* 1: sections captures and holders, long calls of threads */
   HOSTWAIT_RECORD_HEADER_BYTES = 4096,
-  HOSTWAIT_RECORD_MAX_EXTENTS = 120
+  HOSTWAIT_RECORD_MAX_EXTENTS = 120,
+  HOSTWAIT_RECORD_MAX_RELATIONS = 1024 /* entries of captures and of holders, each */
 };
 
 enum hostwait_record_state {
@@ -61,7 +62,8 @@ enum hostwait_record_section {
   HOSTWAIT_SECTION_STEPS = 11,
   HOSTWAIT_SECTION_TRACE = 12,
   HOSTWAIT_SECTION_CAPTURES = 13,
-  HOSTWAIT_SECTION_CONTROL = 14
+  HOSTWAIT_SECTION_CONTROL = 14,
+  HOSTWAIT_SECTION_HOLDERS = 15
 };
 
 /* Bits 0..13 of hostwait.h's kinds, as numbers. */
@@ -195,7 +197,12 @@ struct hostwait_record_thread {
   uint32_t in_site;          /* sites index + 1 where known */
   uint64_t allowed;          /* calls let through under `allow` */
   uint64_t recorded;         /* calls recorded */
-  uint64_t reserved[5];
+  /* The last call that stayed longer than its own cost: who was inside what, for a call on another
+   * thread that it held up. `long_since_ns` is 0 while the other words change. */
+  uint64_t long_since_ns, long_until_ns;
+  uint32_t long_call; /* calls index + 1 */
+  uint32_t long_site; /* sites index + 1 where known */
+  uint64_t reserved[2];
 };
 
 /* Prefix tree of stacks. Entry 0 is the root and stands for "no frame". A native node holds a
@@ -258,6 +265,45 @@ struct hostwait_record_step {
   uint16_t flags;
 };
 enum { HOSTWAIT_STEP_STEADY = 1u << 0 }; /* not a step: the end of warm-up */
+
+/* A call that broke an open stream capture, or was refused before it could: both threads, both call
+ * sites. One entry for each (begin site, breaking site, both threads, result, flags); sums besides.
+ * The sums are written with atomic additions. */
+struct hostwait_record_capture {
+  uint32_t begin_site, site;         /* sites; HOSTWAIT_CAPTURE_NO_SITE where it is not known */
+  uint32_t begin_tid, tid;           /* begin_tid 0: the capture's begin was not seen */
+  char begin_thread[16], thread[16]; /* names, NUL-padded */
+  uint32_t mode;                     /* CUstreamCaptureMode of the capture */
+  int32_t result;                    /* what the driver answered; 0 where the call was refused */
+  uint32_t flags;                    /* enum hostwait_capture_flag */
+  uint32_t reserved0;
+  uint64_t begin_mono_ns,
+      mono_ns;     /* of the first: when the capture was begun, when it was broken */
+  uint64_t stream; /* handle of the capture's origin stream */
+  uint64_t count, violations;
+  uint64_t reserved[1];
+};
+#define HOSTWAIT_CAPTURE_NO_SITE 0xffffffffu
+enum hostwait_capture_flag {
+  HOSTWAIT_CAPTURE_REFUSED = 1u << 0,  /* the call was not made and the capture lived on */
+  HOSTWAIT_CAPTURE_POSSIBLE = 1u << 1, /* the driver said that a capture was broken; which of the
+                                          open ones is a guess */
+  HOSTWAIT_CAPTURE_ON_STREAM = 1u << 2 /* the call was made on the capture's own stream */
+};
+
+/* A call that was held up, and the call on another thread that was in progress for most of that
+ * time. One entry for each (held site, holding call, holding thread). */
+struct hostwait_record_holder {
+  uint32_t site;        /* sites: the call that was held up */
+  uint32_t holder_call; /* calls */
+  uint32_t holder_site; /* sites index + 1; 0 where it is not known */
+  uint32_t holder_tid, tid;
+  uint32_t reserved0;
+  char holder_thread[16], thread[16]; /* names, NUL-padded; `thread` of the first that was held */
+  uint64_t holder_since_ns;           /* CLOCK_MONOTONIC, of the newest */
+  uint64_t count, total_ns, max_ns;   /* time of the held calls */
+  uint64_t reserved[2];
+};
 
 /* One entry, written by `hostwait set` into a live record and read by the program's threads. */
 struct hostwait_record_control {

@@ -18,8 +18,10 @@ namespace {
 
 // A wait by name on an idle stream: the shortest call that is recorded.
 constexpr const char* waiting_call = "cuStreamSynchronize";
-// A query: its row is wrapped only where poll is armed.
-constexpr const char* unarmed_call = "cuStreamQuery";
+// An enqueue call: its row is wrapped only where queue_full is armed.
+constexpr const char* unarmed_call = "cuEventRecord";
+// A query: wrapped for the captures that it can break, and passed on while none is open.
+constexpr const char* query_call = "cuStreamQuery";
 
 stream_call program_wait, own_wait;
 
@@ -77,11 +79,25 @@ void own_direct(benchmark::State& state) {
   call_directly(state, drivers_own(waiting_call));
 }
 
+void record_directly(benchmark::State& state, void* function) {
+  attach();
+  const auto call = reinterpret_cast<decltype(&cuEventRecord)>(function);
+  CUevent event = nullptr;
+  reinterpret_cast<decltype(&cuEventCreate)>(drivers_own("cuEventCreate"))(&event,
+                                                                           CU_EVENT_DISABLE_TIMING);
+  for (auto _ : state) benchmark::DoNotOptimize(call(event, CU_STREAM_PER_THREAD));
+}
 void unarmed_own(benchmark::State& state) {
-  call_directly(state, drivers_own(unarmed_call));
+  record_directly(state, drivers_own(unarmed_call));
 }
 void unarmed_through(benchmark::State& state) {
-  call_directly(state, handed_out(unarmed_call));
+  record_directly(state, handed_out(unarmed_call));
+}
+void query_own(benchmark::State& state) {
+  call_directly(state, drivers_own(query_call));
+}
+void query_through(benchmark::State& state) {
+  call_directly(state, handed_out(query_call));
 }
 
 // A CUPTI subscriber with callbacks on both API domains, for scale. The library is tests/gpu's.
@@ -127,6 +143,8 @@ int run(int argc, char** argv) {
   benchmark::RegisterBenchmark("through", through)->Arg(0)->Threads(2)->UseRealTime();
   benchmark::RegisterBenchmark("unarmed_own", unarmed_own);
   benchmark::RegisterBenchmark("unarmed_through", unarmed_through);
+  benchmark::RegisterBenchmark("query_own", query_own);
+  benchmark::RegisterBenchmark("query_through", query_through);
   if (shim) {
     benchmark::RegisterBenchmark("allowed", allowed);
     benchmark::RegisterBenchmark("push_pop", push_pop);

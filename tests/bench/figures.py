@@ -24,6 +24,7 @@ BUDGETS = {
     "native_stack_ns": ("ns", "500 over a recorded call"),
     "pushpop_ns": ("ns", "20"),
     "unarmed_ratio": ("ratio", "1: the driver's own pointer"),
+    "query_ns": ("ns", "5"),
     "startup_ms": ("ms", "0.2"),
     "two_threads_ratio": ("ratio", "1"),
 }
@@ -97,6 +98,7 @@ def figures_of(times):
     unarmed = [a / b for a, b in
                zip(times["no_stack"]["unarmed_through"], times["no_stack"]["unarmed_own"])]
     made["unarmed_ratio"] = (middle(unarmed), len(unarmed), min(unarmed), max(unarmed))
+    made["query_ns"] = difference("no_stack", "query_through", "query_own")
     two = [(a - b) / (c - d) for a, b, c, d in zip(
         times["no_stack"]["through/0/threads:2"], times["no_stack"]["own/0/threads:2"],
         times["no_stack"]["through/0"], times["no_stack"]["own/0"])]

@@ -36,3 +36,17 @@ if(TARGET hostwait_sim)
       ASAN_OPTIONS=verify_asan_link_order=0)
   add_dependencies(test_preload_unlisted hostwait_sim hostwait_shim)
 endif()
+# Two threads: who broke whose capture, who was held up by whom.
+if(TARGET hostwait_sim)
+  foreach(part captures held)
+    hostwait_add_catch_test(
+      NAME preload.${part}
+      SOURCES ${part}_test.cpp
+      LIBRARIES hostwait_api hostwait_cuda_headers hostwait_record_reader
+      ENVIRONMENT
+        LD_PRELOAD=$<TARGET_FILE:hostwait_shim>
+        LD_LIBRARY_PATH=$<TARGET_FILE_DIR:hostwait_sim>
+        ASAN_OPTIONS=verify_asan_link_order=0)
+    add_dependencies(test_preload_${part} hostwait_sim hostwait_shim)
+  endforeach()
+endif()

@@ -70,6 +70,13 @@ CUresult refuse_in_capture_slow(context* whole, stream* on) {
   return result;
 }
 
+CUresult refuse_wait_for_work(stream* on) {
+  lock held(q().mutex);
+  if (!on->capturing) return CUDA_SUCCESS;
+  on->capturing->invalidated = true;
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
 graph_node* add_node(graph* to, CUgraphNodeType type, work&& item, std::vector<graph_node*> after) {
   auto node = std::make_unique<graph_node>();
   node->type = type;
@@ -88,6 +95,7 @@ CUresult enqueue_locked(lock& held, stream* on, CUgraphNodeType type, work&& ite
   }
   if (open_captures)
     if (CUresult result = refuse_implicit(on)) return result;
+  wait_for_holders(held, on->ctx);
   point reached = submit(held, on, std::move(item));
   if (where) *where = reached;
   return CUDA_SUCCESS;

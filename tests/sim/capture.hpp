@@ -63,6 +63,10 @@ inline CUresult refuse_in_capture(context* whole, stream* on) {
                                                        : CUDA_SUCCESS;
 }
 
+// For copies and memsets that wait for their own work: measured, they break no capture but that of
+// their own stream, and by the legacy stream's order those of blocking streams.
+CUresult refuse_wait_for_work(stream* on);
+
 // Queues the work, or adds a node of that type where the stream is being captured.
 CUresult enqueue(stream* on, CUgraphNodeType type, work&& item, point* where = nullptr);
 // The same with the lock held.

@@ -63,7 +63,7 @@ void move_bytes(const copy_shape& shape) {
 
 CUresult copy_on(stream* s, bool synchronous, const copy_shape& shape) {
   if (synchronous)
-    if (CUresult result = refuse_in_capture(nullptr, s)) return result;
+    if (CUresult result = refuse_wait_for_work(s)) return result;
   size_t bytes = shape.width * shape.height * shape.depth;
   if (!bytes) return CUDA_SUCCESS;
   if (!shape.to.at || !shape.from.at) return CUDA_ERROR_INVALID_VALUE;

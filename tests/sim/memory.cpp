@@ -99,6 +99,10 @@ CUresult device_alloc(CUdeviceptr* out, size_t size, memory_kind kind, unsigned 
   if (!ctx) return CUDA_ERROR_INVALID_CONTEXT;
   if (!out || size == 0) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = refuse_in_capture(nullptr, nullptr)) return result;
+  {
+    lock held(q().mutex);
+    wait_for_holders(held, ctx);
+  }
   *out = allocate(size, kind, ctx, flags, nullptr);
   return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -138,7 +142,7 @@ CUresult host_release(void* at, memory_kind kind, CUresult unknown) {
   if (!found || found->kind != kind || found->base != reinterpret_cast<uintptr_t>(at))
     return unknown;
   if (CUresult result = refuse_in_capture(nullptr, nullptr)) return result;
-  if (found->ctx->alive) wait_for_context(found->ctx);
+  if (found->ctx->alive) wait_and_hold(found->ctx);
   if (auto taken = take_range(found->base)) unmap(*taken);
   return CUDA_SUCCESS;
 }
@@ -166,7 +170,7 @@ CUresult free_memory(CUdeviceptr at) {
     return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = refuse_in_capture(nullptr, nullptr)) return result;
   bool stream_ordered = found->kind == memory_kind::stream_ordered;
-  if (!stream_ordered) wait_for_context(found->ctx);
+  if (!stream_ordered) wait_and_hold(found->ctx);
   auto taken = take_range(at);
   if (!taken) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ordered) {

@@ -15,7 +15,7 @@ CUresult fill(CUstream handle, bool per_thread, bool synchronous, CUdeviceptr at
   stream* s = find_stream(handle, per_thread, &error);
   if (!s) return error;
   if (synchronous)
-    if (CUresult result = refuse_in_capture(nullptr, s)) return result;
+    if (CUresult result = refuse_wait_for_work(s)) return result;
   if (!width || !height) return CUDA_SUCCESS;
   auto found = find_range(at);
   if (!found || at % sizeof(T)) return CUDA_ERROR_INVALID_VALUE;

@@ -99,7 +99,7 @@ CUresult load(CUmodule* out, const void* image) {
   if (!ctx) return CUDA_ERROR_INVALID_CONTEXT;
   if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = refuse_in_capture(nullptr, nullptr)) return result;
-  wait_for_context(ctx);
+  wait_and_hold(ctx);
   *out = reinterpret_cast<CUmodule>(load_image(image, ctx));
   return CUDA_SUCCESS;
 }
@@ -122,7 +122,7 @@ CUresult unload(module* m) {
   if (!m) return CUDA_ERROR_INVALID_HANDLE;
   context* ctx = m->ctx ? m->ctx : current_context();
   if (CUresult result = refuse_in_capture(nullptr, nullptr)) return result;
-  if (ctx && ctx->alive) wait_for_context(ctx);
+  if (ctx && ctx->alive) wait_and_hold(ctx);
   release_globals(m);
   return CUDA_SUCCESS;
 }
@@ -136,7 +136,7 @@ CUresult load_lazily(module* m) {
     if (m->loaded) return CUDA_SUCCESS;
     m->loaded = true;
   }
-  wait_for_context(ctx);
+  wait_and_hold(ctx);
   return CUDA_SUCCESS;
 }
 
@@ -170,7 +170,7 @@ CUresult get_function(Handle* out, module* m, const char* name) {
 CUresult load_library(CUlibrary* out, const void* image) {
   if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = refuse_in_capture(nullptr, nullptr)) return result;
-  if (context* ctx = current_context()) wait_for_context(ctx);
+  if (context* ctx = current_context()) wait_and_hold(ctx);
   module* m = load_image(image, nullptr);
   m->loaded = false;
   *out = reinterpret_cast<CUlibrary>(m);

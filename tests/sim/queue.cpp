@@ -169,4 +169,19 @@ void wait_for_context(context* ctx) {
   wait_for(held, points);
 }
 
+void wait_and_hold(context* ctx) {
+  if (ctx->pending == 0) return;
+  lock held(q().mutex);
+  std::vector<point> points;
+  for (stream* s : ctx->streams) points.push_back({s, s->submitted});
+  ++ctx->holders;
+  wait_for(held, points);
+  --ctx->holders;
+  q().changed.notify_all();
+}
+
+void wait_for_holders(lock& held, context* ctx) {
+  if (ctx->holders != 0) host_wait(held, [ctx] { return ctx->holders == 0; });
+}
+
 }  // namespace hostwait::sim

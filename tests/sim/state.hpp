@@ -84,6 +84,7 @@ struct context {
   stream* legacy = nullptr;
   std::vector<stream*> streams;              // all of them, the legacy one first
   std::atomic<uint64_t> pending{0};          // work not yet completed, all streams
+  int holders = 0;                           // threads in wait_and_hold
   std::atomic<uint64_t> ordered_pending{0};  // the same, legacy and blocking streams only
   size_t limits[16];
   size_t local_bytes = 16384;  // local memory per thread that is there already
@@ -132,6 +133,9 @@ std::vector<point> tail_of(stream* on);
 bool idle(const stream* on);  // cheap, without the lock
 void wait_for(lock& held, const std::vector<point>& points);
 void wait_for_context(context* ctx);  // every stream of it
+// The same, and holds meanwhile the calls of other threads that add work or allocate.
+void wait_and_hold(context* ctx);
+void wait_for_holders(lock& held, context* ctx);
 uint64_t now_ns();
 
 // Objects behind handles are never freed, so that a stale handle can be answered with an error;

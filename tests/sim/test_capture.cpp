@@ -91,7 +91,7 @@ TEST_CASE("waits and queries invalidate a global capture, as measured") {
   in_capture(global, s, unsupported, false, [&] { return cuStreamSynchronize(other); });
   in_capture(global, s, unsupported, false, [&] { return cuEventQuery(e); });
   in_capture(global, s, unsupported, false, [&] { return cuEventSynchronize(e); });
-  in_capture(global, s, unsupported, false, [&] { return cuMemcpyDtoH(host, d, 64); });
+  in_capture(global, s, CUDA_SUCCESS, true, [&] { return cuMemcpyDtoH(host, d, 64); });
   in_capture(global, s, unsupported, false, [&] { return cuMemFree(d); });
   in_capture(global, s, CUDA_SUCCESS, true, [&] {
     CUpointer_attribute which = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;

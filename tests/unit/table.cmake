@@ -5,6 +5,15 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(hostwait_measured_table ${PROJECT_SOURCE_DIR}/tests/sim/data/blocking-h200-cuda13.0-driver580.csv)
 
 hostwait_add_catch_test(NAME table.rules SOURCES table_test.cpp LIBRARIES hostwait_shim_core)
+find_package(nlohmann_json QUIET)
+if(nlohmann_json_FOUND)
+  hostwait_add_catch_test(NAME table.captures SOURCES table_captures_test.cpp LIBRARIES
+                          hostwait_shim_core nlohmann_json::nlohmann_json)
+  target_compile_definitions(
+    test_table_captures
+    PRIVATE
+      HOSTWAIT_PROBE_JSON="${PROJECT_SOURCE_DIR}/docs/measurements/2026-11-29-h200-probe.json")
+endif()
 hostwait_add_catch_test(NAME table.profile SOURCES table_profile_test.cpp LIBRARIES
                         hostwait_shim_core)
 

@@ -36,6 +36,11 @@ hostwait_add_catch_test(
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/tools_causes_test.cpp
   LIBRARIES hostwait_record_builder hostwait_report)
 
+hostwait_add_catch_test(
+  NAME tools.relations
+  SOURCES ${CMAKE_CURRENT_LIST_DIR}/tools_relations_test.cpp
+  LIBRARIES hostwait_record_builder hostwait_report nlohmann_json::nlohmann_json)
+
 # Looks its own functions up: needs its debug information whatever the build type.
 hostwait_add_catch_test(
   NAME tools.symbols

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,6 +36,16 @@ struct share {
   tally sum;
 };
 
+struct finding;
+
+// The call on another thread that was in progress while calls of a finding were held up.
+struct holding_call {
+  std::string call, thread_name;
+  std::uint32_t tid = 0;
+  std::shared_ptr<const finding> site;  // null where its call site is not known
+  std::uint64_t count = 0, total_ns = 0, max_ns = 0;
+};
+
 struct finding {
   std::string fingerprint;
   std::uint32_t kind = 0, verdict = 0, reason = 0, direction = 0;
@@ -45,14 +56,30 @@ struct finding {
   std::vector<native_frame> native;  // innermost first, CUDA's own layers cut
   std::string label, range;
   std::set<std::string> thread_names;
-  std::set<std::uint32_t> lines;  // of the innermost user frame
-  bool other = false;             // stands for sites beyond max_sites
-  std::string stack_key;          // see merge.cpp
+  std::set<std::uint32_t> lines;      // of the innermost user frame
+  bool other = false;                 // stands for sites beyond max_sites
+  std::vector<holding_call> held_by;  // most time first
+  std::string stack_key;              // see merge.cpp
   std::vector<share> shares;
   std::uint64_t wall_ns = 0;  // wall time of the processes in it, added up; 0 = not known
 
   // Nothing but calls that had nothing to wait for this time.
   bool only_latent() const;
+};
+
+// A stream capture that a call broke, or would have broken, had it not been refused.
+struct capture_side {
+  std::string thread_name;
+  std::uint32_t tid = 0;                // 0: not known
+  std::shared_ptr<const finding> site;  // null where the call site is not known
+};
+struct broken_capture {
+  capture_side begin, breaker;
+  std::uint32_t mode = 0;  // CUstreamCaptureMode
+  std::int32_t result = 0;
+  bool refused = false, possible = false, on_stream = false;  // record.h says what they mean
+  std::uint64_t count = 0, violations = 0;
+  std::uint64_t open_ns = 0;  // from the begin to the break, the first time
 };
 
 struct hanging_call {
@@ -78,7 +105,8 @@ struct process_info {
 
 struct run_report {
   std::vector<process_info> processes;
-  std::vector<finding> findings;  // most time first
+  std::vector<finding> findings;         // most time first
+  std::vector<broken_capture> captures;  // most frequent first
   std::set<std::string> why_blind;
   std::string driver;
   std::vector<std::string> routes;  // each once, in the order of the records

@@ -9,6 +9,7 @@
 
 #include "finding.hpp"
 #include "process.hpp"
+#include "relations.hpp"
 
 namespace hostwait {
 
@@ -197,6 +198,7 @@ void join(finding& copy, const finding& wait) {
     }
   }
   copy.thread_names.insert(wait.thread_names.begin(), wait.thread_names.end());
+  add_holders(wait.held_by, copy.held_by);
 }
 
 void join_pairs(std::vector<finding>& findings) {
@@ -231,6 +233,19 @@ std::uint64_t wall_time(const run_report& report, const finding& of) {
     sum += report.processes[each].run_ns;
   }
   return sum;
+}
+
+// Sites by number, with names: what two-thread relations point to.
+site_finder finder_in(const record_file& record, symbolizer& symbols) {
+  return [&](std::uint32_t index) -> std::shared_ptr<const finding> {
+    if (!record.has_entry(HOSTWAIT_SECTION_SITES, index)) return nullptr;
+    const hostwait_record_site site = record.site(index);
+    auto one = std::make_shared<finding>(finding_of(record, site));
+    if (one->other) return nullptr;
+    resolve_native(record, site.native, symbols, *one);
+    one->fingerprint = fingerprint_of(*one);
+    return one;
+  };
 }
 
 void set_lines(finding& of) {
@@ -303,6 +318,13 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
       hanging.at = finding_of(record, site);
       if (!hanging.at.other) resolve_native(record, site.native, symbols, hanging.at);
     }
+    const site_finder find_site = finder_in(record, symbols);
+    std::unordered_map<std::uint32_t, std::vector<hostwait_record_holder>> holders;
+    record.for_each(HOSTWAIT_SECTION_HOLDERS, [&](std::uint32_t i) {
+      if (i >= HOSTWAIT_RECORD_MAX_RELATIONS) return;  // no writer has more
+      const hostwait_record_holder entry = record.holder(i);
+      holders[entry.site].push_back(entry);
+    });
     for (const auto& [index, summed] : sum_sites(record)) {
       const hostwait_record_site site = record.site(index);
       finding one = finding_of(record, site);
@@ -322,8 +344,15 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
         into.result.shares.push_back(std::move(part));
       }
       if ((site.flags & HOSTWAIT_SITE_AUDIT) != 0) into.result.sum.audited += summed.sum.calls;
+      const auto held = holders.find(index);
+      if (held == holders.end()) continue;
+      for (const hostwait_record_holder& entry : held->second)
+        add_holder(record, entry, find_site, into.result.held_by);
     }
+    add_captures(record, find_site, report.captures);
   }
+  std::stable_sort(report.captures.begin(), report.captures.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
   for (auto& [key, each] : merged) {
     if (!each.result.sum.is_finding()) {
       report.counted_only += each.result.sum.calls > 0 ? 1 : 0;

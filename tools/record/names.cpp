@@ -37,8 +37,8 @@ const char* reason_name(std::uint32_t reason) {
 const char* section_name(std::uint32_t id) {
   static constexpr const char* names[] = {
       "unknown",  "calls",      "sites",  "threads", "frames", "python code", "strings", "modules",
-      "counters", "histograms", "ranges", "steps",   "trace",  "captures",    "control"};
-  static_assert(sizeof names / sizeof *names == HOSTWAIT_SECTION_CONTROL + 1);
+      "counters", "histograms", "ranges", "steps",   "trace",  "captures",    "control", "holders"};
+  static_assert(sizeof names / sizeof *names == HOSTWAIT_SECTION_HOLDERS + 1);
   return pick(names, id);
 }
 

@@ -258,6 +258,13 @@ hostwait_record_range record_file::range(std::uint32_t i) const {
   return get<hostwait_record_range>(HOSTWAIT_SECTION_RANGES, i);
 }
 
+hostwait_record_capture record_file::capture(std::uint32_t i) const {
+  return get<hostwait_record_capture>(HOSTWAIT_SECTION_CAPTURES, i);
+}
+hostwait_record_holder record_file::holder(std::uint32_t i) const {
+  return get<hostwait_record_holder>(HOSTWAIT_SECTION_HOLDERS, i);
+}
+
 std::string_view record_file::string(std::uint32_t reference) const {
   if (reference == 0) return {};
   const extent* in = find(HOSTWAIT_SECTION_STRINGS, reference);

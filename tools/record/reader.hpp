@@ -74,6 +74,8 @@ class record_file {
   hostwait_record_counters counters(std::uint32_t i) const;
   hostwait_record_histogram histogram(std::uint32_t i) const;
   hostwait_record_range range(std::uint32_t i) const;
+  hostwait_record_capture capture(std::uint32_t i) const;
+  hostwait_record_holder holder(std::uint32_t i) const;
   bool has_entry(hostwait_record_section section, std::uint32_t i) const;
 
   // The string at a reference; empty when it is out of range. At most max_string bytes.
@@ -95,7 +97,7 @@ class record_file {
     std::uint32_t entry_size, count;
     std::vector<std::byte> bytes;
   };
-  static constexpr std::size_t section_slots = HOSTWAIT_SECTION_CONTROL + 1;
+  static constexpr std::size_t section_slots = HOSTWAIT_SECTION_HOLDERS + 1;
 
   template <class source>
   static std::optional<record_file> read(const source& from, const std::string& name,

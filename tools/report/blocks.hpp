@@ -21,4 +21,7 @@ std::string advice_block(const std::vector<const finding*>& rows, const text_sty
 // One paragraph for each row: cost, threads, stack, advice with its anchor.
 std::string details(const std::vector<const finding*>& rows, const text_style& style);
 
+// Broken captures: two lines each, both threads and both places.
+std::string captures_block(const run_report& report, const text_style& style);
+
 }  // namespace hostwait

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "advice.hpp"
+#include "findings/relations.hpp"
 #include "groups.hpp"
 #include "report.hpp"
 
@@ -18,6 +19,8 @@ json to_json(const hanging_call& call);
 json to_json(const process_info& process);
 json to_json(const finding& of);
 json to_json(const group& of);
+json to_json(const broken_capture& capture);
+json to_json(const holding_call& holder);
 
 json to_json(const python_frame& frame) {
   return {{"file", frame.file},
@@ -61,6 +64,48 @@ json to_json(const group& of) {
       {"waited", of.sum.waited}, {"latent", of.sum.latent},         {"refused", of.sum.refused},
       {"held", of.sum.held},     {"violations", of.sum.violations}, {"total_ns", of.sum.total_ns},
       {"max_ns", of.sum.max_ns}, {"waited_ns", of.sum.waited_ns},   {"wall_ns", of.wall_ns}};
+}
+
+// Where a call was made; empty members where that is not known.
+json place_of(const std::shared_ptr<const finding>& site) {
+  static const finding nowhere;
+  const finding& at = site ? *site : nowhere;
+  return {{"call", at.call},
+          {"runtime_call", at.runtime_call},
+          {"fingerprint", at.fingerprint},
+          {"python", array_of(at.python)},
+          {"native", array_of(at.native)},
+          {"where", site ? where_of(at) : ""}};
+}
+
+json to_json(const capture_side& side) {
+  json out = place_of(side.site);
+  out["thread"] = side.thread_name;
+  out["tid"] = side.tid;
+  return out;
+}
+
+json to_json(const broken_capture& capture) {
+  return {{"begin", to_json(capture.begin)},
+          {"broken_by", to_json(capture.breaker)},
+          {"mode", capture_mode_name(capture.mode)},
+          {"result", capture.result},
+          {"refused", capture.refused},
+          {"possible", capture.possible},
+          {"on_stream", capture.on_stream},
+          {"count", capture.count},
+          {"violations", capture.violations},
+          {"open_ns", capture.open_ns}};
+}
+
+json to_json(const holding_call& holder) {
+  json out = place_of(holder.site);
+  out["call"] = holder.call;
+  out["thread"] = holder.thread_name;
+  out["tid"] = holder.tid;
+  out["count"] = holder.count;
+  out["ns"] = {{"total", holder.total_ns}, {"max", holder.max_ns}};
+  return out;
 }
 
 json to_json(const process_info& process) {
@@ -118,6 +163,7 @@ json to_json(const finding& of) {
           {"range", of.range},
           {"thread_names", of.thread_names},
           {"lines", of.lines},
+          {"held_by", array_of(of.held_by)},
           {"where", where_of(of)}};
 }
 
@@ -149,6 +195,7 @@ std::string json_report(const run_report& report, std::size_t limit, grouping by
                                     report.findings.begin(),
                                     report.findings.begin() + static_cast<std::ptrdiff_t>(shown)))},
                    {"findings_total", report.findings.size()},
+                   {"captures", array_of(report.captures)},
                    {"notes", report.notes}};
   if (by != grouping::finding) {
     std::vector<group> groups = group_by(report, by);

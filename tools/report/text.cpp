@@ -114,9 +114,20 @@ std::string row(const widths& w, const std::string& call, const std::string& kin
                      where);
 }
 
+// The holder of most of the time.
+std::string held_by(const finding& each) {
+  const holding_call& first = each.held_by.front();
+  std::string text = fmt::format("{} by {} on thread {}", each.sum.held > 0 ? "" : "  held",
+                                 for_terminal(first.call), for_terminal(first.thread_name));
+  if (first.site) text += " at " + where_of(*first.site);
+  if (each.held_by.size() > 1) text += fmt::format(" and {} more", each.held_by.size() - 1);
+  return text;
+}
+
 std::string row_of(const widths& w, const finding& each) {
   std::string where = where_of(each);
   if (each.sum.held > 0) where += fmt::format("  held {}", each.sum.held);
+  if (!each.held_by.empty()) where += held_by(each);
   if (each.sum.violations > 0) where += fmt::format("  violations {}", each.sum.violations);
   return row(w, for_terminal(each.runtime_call), kind_name(each.kind),
              std::to_string(each.sum.calls), std::to_string(each.sum.waited),
@@ -272,6 +283,7 @@ std::string text_report(const run_report& report, const text_style& style) {
       text += advice_block(rows, style);
     }
   }
+  text += captures_block(report, style);
   if (report.calls() == 0) {
     text += "nothing was seen, which does not mean that nothing waited\n";
   }
