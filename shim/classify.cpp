@@ -100,6 +100,8 @@ constexpr std::uint64_t staging_limit = 2u << 20;
 constexpr std::uint64_t inline_limit = 64u << 10;
 // Inline copies of 64 KiB fill the queue fastest: the 63rd waits.
 constexpr std::uint32_t queue_surely_has_room = 62;
+// Without inline copies: behind one kernel, the 1022nd launch, memset or copy waits (measured).
+constexpr std::uint32_t plain_queue_has_room = 1021;
 constexpr std::uint32_t uploads_surely_staged = 2;
 // CUlimit numbers.
 constexpr std::uint64_t limit_stack_size = 0, limit_printf_fifo = 1, limit_heap = 2,
@@ -205,8 +207,26 @@ ruling copy_peer(const hostwait::query& q) {
   return device_only && q.facts.aux == q.facts.aux2 ? measured(nothing()) : never_measured();
 }
 
+// `source` and `destination` are the kinds that decide among all entries: pageable, then unknown,
+// then managed. Measured in stream order: pageable uploads wait at every size, pageable downloads
+// do not; a source that is read during the call, or at any time, does not wait.
 ruling copy_batch(const hostwait::query& q) {
-  return q.now.capture_on_stream ? nothing() : never_measured();
+  if (q.now.capture_on_stream) return nothing();
+  const bool in_order = (q.facts.aux2 & batch_in_stream_order) != 0;
+  const bool shaped = (q.facts.aux2 & batch_is_3d) != 0;
+  const auto on_device = [](hostwait_memory m) {
+    return m == HOSTWAIT_MEMORY_DEVICE || m == HOSTWAIT_MEMORY_POOL;
+  };
+  const bool up = q.source == HOSTWAIT_MEMORY_PAGEABLE,
+             down = q.destination == HOSTWAIT_MEMORY_PAGEABLE;
+  if (in_order && !shaped && up) return measured(own_stream(q.facts));
+  if (in_order && shaped && down) return measured(own_stream(q.facts));
+  if (on_device(q.source) && on_device(q.destination)) return nothing();
+  if (shaped) return never_measured();
+  const bool other_is_device = on_device(q.source) || on_device(q.destination);
+  const bool pinned = q.source == HOSTWAIT_MEMORY_PINNED || q.destination == HOSTWAIT_MEMORY_PINNED;
+  if (other_is_device && (up || (in_order && down) || pinned)) return measured(nothing());
+  return never_measured();
 }
 
 ruling memset_sync(const hostwait::query& q) {
@@ -256,7 +276,9 @@ ruling measured_none(const hostwait::query&) {
 
 ruling enqueue(const hostwait::query& q) {
   if (q.now.capture_on_stream) return nothing();
-  if (q.now.queued_since_idle < queue_surely_has_room) return measured(nothing());
+  const std::uint32_t room =
+      q.now.inline_copies_queued ? queue_surely_has_room : plain_queue_has_room;
+  if (q.now.queued_since_idle < room) return measured(nothing());
   return depends_on(HOSTWAIT_REASON_QUEUE_DEPTH);
 }
 

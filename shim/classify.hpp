@@ -28,13 +28,15 @@ struct surroundings {
   bool capture_on_stream = false;  // the call's stream is known to be capturing
   bool capture_open = false;       // some capture is open in the process
   bool launch_blocking = false;    // CUDA_LAUNCH_BLOCKING=1
-  bool new_function = false;       // the kernel is known not to have been launched before
+  bool new_function = false;       // the kernel is not known to have been launched before
   bool sync_memops = false;        // an end has CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   int driver_version = 0;          // cuDriverGetVersion, 0 = unknown
   int compute_capability = 0;      // 10 * major + minor of the call's device, 0 = unknown
   // Calls enqueued by this process since it last knew its device to be idle: an upper bound of
   // the queue's depth. Counted only while queue_full is armed.
   std::uint32_t queued_since_idle = queued_unknown;
+  // Pageable uploads that travel in the queue may be among them: they take more room.
+  bool inline_copies_queued = true;
 
   static constexpr std::uint32_t queued_unknown = 0xffffffffu;
 };

@@ -308,6 +308,8 @@ void after(call_context& call, int result) noexcept {
   const std::uint64_t long_ns = std::uint64_t{state::settings().own_cost_us} * 1000;
   if (__builtin_expect(ns > long_ns, 0)) note_long_stay(call, end, then);
   record::leave(call.writer);
+  if (call.queued.counted && result == CUDA_SUCCESS)
+    queues::after(call.row, call.facts, call.verdict.verdict, call.queued);
   // Rare, and only while a capture is open: the driver says that this call has broken it.
   if (__builtin_expect(result_breaks_capture(result), 0) &&
       note_capture(call, result, false, gates(call.action))) {

@@ -10,6 +10,7 @@
 #include "captures.hpp"
 #include "classify.hpp"
 #include "policy.hpp"
+#include "queues.hpp"
 #include "record.hpp"
 #include "row.hpp"
 #include "state.hpp"
@@ -32,6 +33,7 @@ struct call_context {
   record::thread_writer* writer;
   std::uint64_t start_ns;
   captures::reach captures;  // the open captures that the call can be about
+  queues::mark queued;
 };
 
 enum class path : std::uint8_t {

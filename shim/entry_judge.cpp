@@ -88,6 +88,47 @@ bool launch_blocking() noexcept {
 
 }  // namespace
 
+namespace {
+
+// The kind that decides for one end of a batch: pageable memory waits whatever the rest is.
+hostwait_memory deciding(hostwait_memory a, hostwait_memory b) noexcept {
+  const auto weight = [](hostwait_memory m) {
+    switch (m) {
+      case HOSTWAIT_MEMORY_PAGEABLE:
+        return 4;
+      case HOSTWAIT_MEMORY_UNKNOWN:
+        return 3;
+      case HOSTWAIT_MEMORY_MANAGED:
+        return 2;
+      case HOSTWAIT_MEMORY_PINNED:
+        return 1;
+      default:
+        return 0;
+    }
+  };
+  return weight(a) > weight(b) ? a : b;
+}
+
+// Both ends over all entries, as far as they are looked at.
+void batch_memory(unsigned copy, const batch_ends& batch, hostwait_memory& source,
+                  hostwait_memory& destination, bool& sync_memops) noexcept {
+  source = destination = HOSTWAIT_MEMORY_UNKNOWN;
+  const auto ask = [&](std::uint64_t address) {
+    return memory_kind(copy, {reinterpret_cast<const void*>(address), declared::unified},
+                       sync_memops);
+  };
+  for (std::size_t i = 0; i < batch.count && i < batch_entries_looked_at; ++i) {
+    const hostwait_memory from = ask(batch.from_at(i)), to = ask(batch.to_at(i));
+    source = i == 0 ? from : deciding(source, from);
+    destination = i == 0 ? to : deciding(destination, to);
+  }
+  if (batch.count <= batch_entries_looked_at) return;
+  source = deciding(source, HOSTWAIT_MEMORY_UNKNOWN);
+  destination = deciding(destination, HOSTWAIT_MEMORY_UNKNOWN);
+}
+
+}  // namespace
+
 void judge(call_context& call) noexcept {
   surroundings around;
   call.captures = {};
@@ -102,14 +143,22 @@ void judge(call_context& call) noexcept {
   around.driver_version = state::driver_version();
   around.compute_capability = state::compute_capability();
   call.in_capture = around.capture_on_stream;
-  call.own_work_done = false;
   const pointer_needs needs = needs_of(call.row, call.facts);
-  const hostwait_memory source = needs.source
-                                     ? memory_kind(call.copy, call.facts.source, around.sync_memops)
-                                     : HOSTWAIT_MEMORY_UNKNOWN;
-  const hostwait_memory destination =
+  hostwait_memory source = needs.source
+                               ? memory_kind(call.copy, call.facts.source, around.sync_memops)
+                               : HOSTWAIT_MEMORY_UNKNOWN;
+  hostwait_memory destination =
       needs.destination ? memory_kind(call.copy, call.facts.destination, around.sync_memops)
                         : HOSTWAIT_MEMORY_UNKNOWN;
+  if (rows[call.row].rule == rule_id::copy_batch && !around.capture_on_stream)
+    batch_memory(call.copy, call.facts.batch, source, destination, around.sync_memops);
+  call.queued = queues::before(call.row, call.facts, source, around.capture_on_stream);
+  around.queued_since_idle = call.queued.queued;
+  around.inline_copies_queued = call.queued.inline_copies;
+  around.new_function = call.queued.new_function;
+  call.own_work_done = call.queued.counted && call.queued.own_stream_idle &&
+                       rows[call.row].rule == rule_id::stream &&
+                       verdict_of_own_stream(call.facts) == HOSTWAIT_VERDICT_STREAM;
   call.verdict = classify(call.row, call.facts, source, destination, around);
   if (const verdict_profile* measured = loaded_profile())
     profile_override(*measured, call.row, call.facts, source, destination, around, call.verdict);

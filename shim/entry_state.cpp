@@ -77,6 +77,13 @@ void after_state(row_id row, const call_facts& facts, int result, int noted) noe
     case row_cuThreadExchangeStreamCaptureMode:
       if (result == CUDA_SUCCESS) state::tls.capture_mode = static_cast<std::uint8_t>(facts.aux);
       break;
+    case row_cuCtxCreate:
+    case row_cuCtxCreate_v2:
+    case row_cuCtxCreate_v3:
+    case row_cuCtxCreate_v4:
+    case row_cuDevicePrimaryCtxRetain:
+      if (result == CUDA_SUCCESS) queues::context_seen(facts.aux);
+      break;
     case row_cuProfilerStart:
       state::profiler_range(true);
       break;

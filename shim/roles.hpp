@@ -84,6 +84,15 @@ struct stream_last {
   }
 };
 
+// aux is the device, plus one.
+struct primary_context {
+  static call_facts of(const CUcontext*, CUdevice device) noexcept {
+    call_facts facts;
+    facts.aux = static_cast<std::uint64_t>(static_cast<unsigned>(device)) + 1;
+    return facts;
+  }
+};
+
 // Calls that run on the null stream without naming it.
 struct null_stream {
   static call_facts of(auto...) noexcept { return detail::on(nullptr); }

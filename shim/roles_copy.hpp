@@ -32,6 +32,15 @@ inline operand end_of(const CUmemorytype& given, const void* host_pointer,
   return {};
 }
 
+// As a number: any bits may stand in the caller's structure.
+inline bool in_stream_order(const CUmemcpySrcAccessOrder& given) noexcept {
+  unsigned order;
+  static_assert(sizeof order == sizeof given);
+  std::memcpy(&order, &given, sizeof order);
+  return order != CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL &&
+         order != CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+}
+
 }  // namespace detail
 
 struct unified {
@@ -155,23 +164,47 @@ struct descriptor {
   }
 };
 
-// aux is the number of copies, bytes their sum.
+// aux is the number of copies, bytes their sum; aux2 says whether some source is read in stream
+// order, which is also what no attributes mean.
 struct batch {
-  static call_facts of(const CUdeviceptr*, const CUdeviceptr*, const size_t* sizes, size_t count,
-                       auto... rest) noexcept {
+  static call_facts of(const CUdeviceptr* to, const CUdeviceptr* from, const size_t* sizes,
+                       size_t count, const CUmemcpyAttributes* attributes, const size_t*,
+                       size_t attribute_count, auto... rest) noexcept {
     call_facts facts = detail::on(detail::last(rest...));
     facts.aux = count;
     if (sizes)
       for (size_t i = 0; i < count; ++i) facts.bytes += sizes[i];
+    bool in_order = attributes == nullptr || attribute_count == 0;
+    for (size_t i = 0; attributes && i < attribute_count && i < count; ++i)
+      in_order |= detail::in_stream_order(attributes[i].srcAccessOrder);
+    facts.aux2 = in_order ? batch_in_stream_order : 0;
+    if (from && to)
+      facts.batch = {reinterpret_cast<const std::uint64_t*>(from),
+                     reinterpret_cast<const std::uint64_t*>(to), sizeof(CUdeviceptr), count};
     return facts;
   }
 };
 
-// Extents count elements, whose size only the driver knows: bytes stays 0.
+// Extents count elements, whose size only the driver knows: bytes stays 0. Arrays are among the
+// ends of some operations: such a batch keeps no addresses.
 struct batch_3d {
-  static call_facts of(size_t count, auto... rest) noexcept {
+  static call_facts of(size_t count, const CUDA_MEMCPY3D_BATCH_OP* operations,
+                       auto... rest) noexcept {
     call_facts facts = detail::on(detail::last(rest...));
     facts.aux = count;
+    facts.aux2 = batch_is_3d;
+    if (!operations) return facts;
+    bool pointers = true;
+    for (size_t i = 0; i < count && i < batch_entries_looked_at; ++i) {
+      pointers &= operations[i].src.type == CU_MEMCPY_OPERAND_TYPE_POINTER &&
+                  operations[i].dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+      if (detail::in_stream_order(operations[i].srcAccessOrder))
+        facts.aux2 |= batch_in_stream_order;
+    }
+    if (pointers && count != 0)
+      facts.batch = {reinterpret_cast<const std::uint64_t*>(&operations[0].src.op.ptr.ptr),
+                     reinterpret_cast<const std::uint64_t*>(&operations[0].dst.op.ptr.ptr),
+                     sizeof *operations, count};
     return facts;
   }
 };

@@ -31,7 +31,10 @@
           "documented and measured")                                                              \
   HW_RULE(copy_peer, "nothing, within one context", "always; between two contexts unmeasured",    \
           "measured")                                                                             \
-  HW_RULE(copy_batch, "unknown", "a capturing stream", "unmeasured")                              \
+  HW_RULE(copy_batch, "its stream: a pageable source that is read in stream order; of 3D batches " \
+          "a pageable destination",                                                               \
+          "pinned or device memory; a pageable source read during the call or at any time; a "    \
+          "capturing stream; unmeasured: managed memory, arrays, more than 16 entries", "measured")\
   HW_RULE(memset_sync, "the null stream: pinned and managed memory, memory with SYNC_MEMOPS",     \
           "device memory", "documented and measured")                                             \
   HW_RULE(free, "every stream of the context", "a null pointer; memory of a pool", "measured")    \

@@ -15,6 +15,7 @@
 
 #include "captures.hpp"
 #include "profile_file.hpp"
+#include "queues.hpp"
 #include "resolve.hpp"
 
 extern "C" int __cxa_thread_atexit_impl(void (*)(void*), void*, void*);
@@ -153,6 +154,7 @@ void refresh(thread_block& t) noexcept {
   if (t.frames != nullptr) set = t.frames->over(set);
   t.effective = set;
   t.epoch = epoch;
+  queues::look_at(set);
 }
 
 void look_at_control() noexcept {
@@ -238,6 +240,7 @@ int push(int action, std::uint32_t kinds, const char* label, bool process) noexc
   const int result = t.frames->push(actions, token, label);
   if (result > 0 && t.epoch != 0 && !paused()) {
     t.effective = policy::lay_over(t.effective, actions);
+    queues::look_at(t.effective);
   } else {
     t.epoch = 0;
   }

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "driver.hpp"
 
@@ -100,6 +101,57 @@ void query_through(benchmark::State& state) {
   call_directly(state, handed_out(query_call));
 }
 
+// Copies of no bytes: judged like any other, the driver asked about both ends, and nothing queued.
+struct copy_ends {
+  CUdeviceptr from = 0, to = 0;
+};
+copy_ends ends_of(const std::string& kind) {
+  attach();
+  static CUdeviceptr device = 0, managed = 0;
+  static void* pinned = nullptr;
+  static char pageable[4096];
+  if (device == 0) {
+    reinterpret_cast<decltype(&cuMemAlloc)>(drivers_own("cuMemAlloc_v2"))(&device, 8192);
+    reinterpret_cast<decltype(&cuMemAllocManaged)>(drivers_own("cuMemAllocManaged"))(
+        &managed, 4096, CU_MEM_ATTACH_GLOBAL);
+    reinterpret_cast<decltype(&cuMemHostAlloc)>(drivers_own("cuMemHostAlloc"))(&pinned, 4096, 0);
+  }
+  if (kind == "pageable") return {reinterpret_cast<CUdeviceptr>(pageable), device};
+  if (kind == "pinned") return {reinterpret_cast<CUdeviceptr>(pinned), device};
+  if (kind == "managed") return {managed, device};
+  return {device + 4096, device};
+}
+void copy_directly(benchmark::State& state, void* function, const std::string& kind) {
+  const copy_ends ends = ends_of(kind);
+  const auto call = reinterpret_cast<decltype(&cuMemcpyAsync)>(function);
+  for (auto _ : state) benchmark::DoNotOptimize(call(ends.to, ends.from, 0, idle_stream()));
+}
+// The direction stands in the name: nobody is asked.
+void named_copy_directly(benchmark::State& state, void* function) {
+  const copy_ends ends = ends_of("pageable");
+  const auto call = reinterpret_cast<decltype(&cuMemcpyHtoD)>(function);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(call(ends.to, reinterpret_cast<const void*>(ends.from), 0));
+}
+
+void register_copies() {
+  for (const char* kind : {"pageable", "pinned", "managed", "device"}) {
+    const std::string name = kind;
+    benchmark::RegisterBenchmark(("copy_own_" + name).c_str(), [name](benchmark::State& state) {
+      copy_directly(state, drivers_own("cuMemcpyAsync"), name);
+    });
+    benchmark::RegisterBenchmark(("copy_through_" + name).c_str(), [name](benchmark::State& state) {
+      copy_directly(state, handed_out("cuMemcpyAsync"), name);
+    });
+  }
+  benchmark::RegisterBenchmark("copy_own_named", [](benchmark::State& state) {
+    named_copy_directly(state, drivers_own("cuMemcpyHtoD_v2"));
+  });
+  benchmark::RegisterBenchmark("copy_through_named", [](benchmark::State& state) {
+    named_copy_directly(state, handed_out("cuMemcpyHtoD_v2"));
+  });
+}
+
 // A CUPTI subscriber with callbacks on both API domains, for scale. The library is tests/gpu's.
 void under_cupti(benchmark::State& state) {
   void* const library = dlopen(std::getenv("HOSTWAIT_BENCH_CUPTI"), RTLD_NOW);
@@ -145,6 +197,7 @@ int run(int argc, char** argv) {
   benchmark::RegisterBenchmark("unarmed_through", unarmed_through);
   benchmark::RegisterBenchmark("query_own", query_own);
   benchmark::RegisterBenchmark("query_through", query_through);
+  register_copies();
   if (shim) {
     benchmark::RegisterBenchmark("allowed", allowed);
     benchmark::RegisterBenchmark("push_pop", push_pop);

@@ -25,6 +25,11 @@ BUDGETS = {
     "pushpop_ns": ("ns", "20"),
     "unarmed_ratio": ("ratio", "1: the driver's own pointer"),
     "query_ns": ("ns", "5"),
+    "classify_pageable_ns": ("ns", ""),
+    "classify_pinned_ns": ("ns", ""),
+    "classify_managed_ns": ("ns", ""),
+    "classify_device_ns": ("ns", ""),
+    "classify_named_ns": ("ns", "0: nobody is asked"),
     "startup_ms": ("ms", "0.2"),
     "two_threads_ratio": ("ratio", "1"),
 }
@@ -99,6 +104,12 @@ def figures_of(times):
                zip(times["no_stack"]["unarmed_through"], times["no_stack"]["unarmed_own"])]
     made["unarmed_ratio"] = (middle(unarmed), len(unarmed), min(unarmed), max(unarmed))
     made["query_ns"] = difference("no_stack", "query_through", "query_own")
+    # What a copy costs over a recorded call that asks nobody about memory: the stream wait.
+    for kind in ("pageable", "pinned", "managed", "device", "named"):
+        more = [(a - b) - (c - d) for a, b, c, d in zip(
+            times["no_stack"][f"copy_through_{kind}"], times["no_stack"][f"copy_own_{kind}"],
+            times["no_stack"]["through/0"], times["no_stack"]["own/0"])]
+        made[f"classify_{kind}_ns"] = (middle(more), len(more), min(more), max(more))
     two = [(a - b) / (c - d) for a, b, c, d in zip(
         times["no_stack"]["through/0/threads:2"], times["no_stack"]["own/0/threads:2"],
         times["no_stack"]["through/0"], times["no_stack"]["own/0"])]

@@ -124,6 +124,62 @@ TEST_CASE("roles of memsets count bytes by the width of the value") {
   CHECK(roles::memset_2d::of(1, 64, 0u, 3, 5, stream(2)).stream == 2);
 }
 
+TEST_CASE("roles of batches find the ends and the order") {
+  const CUdeviceptr to[] = {1, 2}, from[] = {3, 4};
+  const size_t sizes[] = {8, 8};
+  size_t first = 0;
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+  const call_facts any = roles::batch::of(to, from, sizes, 2, &attributes, &first, 1, stream(5));
+  CHECK(any.aux2 == 0);
+  CHECK(any.batch.count == 2);
+  CHECK((any.batch.from_at(1) == 4 && any.batch.to_at(0) == 1));
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  CHECK(roles::batch::of(to, from, sizes, 2, &attributes, &first, 1, nullptr, stream(5)).aux2 ==
+        batch_in_stream_order);
+  CHECK(roles::batch::of(to, from, sizes, 2, nullptr, nullptr, 0, stream(5)).aux2 ==
+        batch_in_stream_order);
+  CHECK(roles::batch::of(nullptr, from, sizes, 2, nullptr, nullptr, 0, stream(5)).batch.count == 0);
+
+  CUDA_MEMCPY3D_BATCH_OP operations[2] = {};
+  for (auto& each : operations) {
+    each.src.type = each.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    each.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  }
+  operations[1].src.op.ptr.ptr = 7;
+  operations[1].dst.op.ptr.ptr = 9;
+  const call_facts shaped = roles::batch_3d::of(2, operations, 0ull, stream(5));
+  CHECK(shaped.aux2 == (batch_is_3d | batch_in_stream_order));
+  CHECK((shaped.batch.from_at(1) == 7 && shaped.batch.to_at(1) == 9));
+  operations[0].dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
+  CHECK(roles::batch_3d::of(2, operations, 0ull, stream(5)).batch.count == 0);
+  CHECK(roles::batch_3d::of(2, nullptr, 0ull, stream(5)).batch.count == 0);
+}
+
+// docs/measurements/2026-11-29-h200-probe.json, rows copy/cuMemcpyBatchAsync_v2 and 3D.
+TEST_CASE("batches wait as measured") {
+  const auto batch = [](hostwait_memory from, hostwait_memory to, std::uint64_t flags) {
+    call_facts facts = roles::stream_first::of(stream(3));
+    facts.aux = 8;
+    facts.aux2 = flags;
+    return judge(row_cuMemcpyBatchAsync_v2, facts, from, to).verdict;
+  };
+  constexpr auto pageable = HOSTWAIT_MEMORY_PAGEABLE, pinned = HOSTWAIT_MEMORY_PINNED,
+                 device = HOSTWAIT_MEMORY_DEVICE, managed = HOSTWAIT_MEMORY_MANAGED;
+  constexpr std::uint64_t in_order = batch_in_stream_order, shaped = batch_is_3d | in_order;
+  CHECK(batch(pageable, device, in_order) == HOSTWAIT_VERDICT_STREAM);
+  CHECK(batch(pageable, device, 0) == HOSTWAIT_VERDICT_NONE);
+  CHECK(batch(device, pageable, in_order) == HOSTWAIT_VERDICT_NONE);
+  CHECK(batch(device, pinned, in_order) == HOSTWAIT_VERDICT_NONE);
+  CHECK(batch(pinned, device, in_order) == HOSTWAIT_VERDICT_NONE);
+  CHECK(batch(device, device, in_order) == HOSTWAIT_VERDICT_NONE);
+  CHECK(batch(device, pageable, shaped) == HOSTWAIT_VERDICT_STREAM);
+  CHECK(batch(device, pageable, 0) == HOSTWAIT_VERDICT_DEPENDS);
+  CHECK(batch(managed, device, in_order) == HOSTWAIT_VERDICT_DEPENDS);
+  CHECK(batch(unknown, unknown, in_order) == HOSTWAIT_VERDICT_DEPENDS);
+  CHECK(batch(pageable, pinned, 0) == HOSTWAIT_VERDICT_DEPENDS);
+}
+
 TEST_CASE("roles of batches sum the sizes") {
   const size_t sizes[] = {3, 4, 5};
   const call_facts facts =
@@ -286,6 +342,13 @@ TEST_CASE("enqueue calls depend on the queue unless few are known to be in it") 
   now.queued_since_idle = 61;
   CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict == HOSTWAIT_VERDICT_NONE);
   now.queued_since_idle = 62;
+  CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict ==
+        HOSTWAIT_VERDICT_DEPENDS);
+  now.inline_copies_queued = false;
+  CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict == HOSTWAIT_VERDICT_NONE);
+  now.queued_since_idle = 1020;
+  CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict == HOSTWAIT_VERDICT_NONE);
+  now.queued_since_idle = 1021;
   CHECK(judge(row_cuLaunchKernel, launch, unknown, unknown, now).verdict ==
         HOSTWAIT_VERDICT_DEPENDS);
   now.launch_blocking = true;
