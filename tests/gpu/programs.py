@@ -100,6 +100,8 @@ def commands(session):
                          str(HERE / "libraries" / "libraries.cu"),
                          *library_arguments("cublas", "cusolver")]
     made["advice"] = [*common, "-cudart", "static", str(HERE / "advice" / "advice.cpp")]
+    made["captures"] = [*common, "-cudart", "none", str(HERE / "captures" / "captures.cpp"), "-ldl",
+                        "-lpthread"]
     if cupti():
         include, library = cupti()
         made["libcupti_count.so"] = [

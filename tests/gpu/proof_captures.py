@@ -40,7 +40,7 @@ def broken(session, program, word, call):
     session.check(f"{name}.fails", gate.status == 86, f"status {gate.status} under --level fail")
 
 
-def captures(session):
+def captures(session, same_output):
     program = session.build / "captures"
     if not program.exists():
         session.skip("captures", "the program was not built")
@@ -57,7 +57,6 @@ def captures(session):
                       str(ran.report["captures"] if ran.report else "no report")[:300])
         for word, call in BREAKS.items():
             broken(session, program, word, call)
-    from proofs import same_output
     for name in ("torch_graphs", "cupy_graphs"):
         ran = same_output(session, f"captures.{name}", [python(), WORKLOADS / f"{name}.py"])
         if ran is not None:

@@ -8,6 +8,7 @@ import statistics
 import cases_proof
 import cupti_compare
 import programs
+import proof_captures
 import record
 from advice_pairs import advice
 from harness import WORKLOADS, base_call, python, text_of
@@ -325,5 +326,10 @@ def training(session, pairs=10, steps=1000):
         session.result("training.ratio_by_step", on_ns / off_ns, "ratio", int(found[5]), low, high)
 
 
-ALL = (routes, refusals_in_c, level_fail, libraries, torch, errors_in_python, cupy, advice, jax,
-       cupti, cases_proof.cases, training)
+def captures(session):
+    """See proof_captures.py."""
+    proof_captures.captures(session, same_output)
+
+
+ALL = (routes, refusals_in_c, level_fail, captures, libraries, torch, errors_in_python, cupy,
+       advice, jax, cupti, cases_proof.cases, training)

@@ -3,7 +3,8 @@
 // Stream captures in the three modes, by the driver's interface found at run time, so that the same
 // program runs on the simulated driver:
 //   captures replay          captures and replays; prints what every call answered, and digests
-//   captures break CALL      thread `breaker` breaks the global capture that thread `capturer` began
+//   captures break CALL      thread `breaker` breaks the global capture that thread `capturer`
+//   began
 //                            CALL: query, sync, context, event, alloc
 // Status: 0 as expected, 3 a call failed, 77 no driver or no device.
 #include <cuda.h>
