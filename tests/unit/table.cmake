@@ -9,10 +9,15 @@ find_package(nlohmann_json QUIET)
 if(nlohmann_json_FOUND)
   hostwait_add_catch_test(NAME table.captures SOURCES table_captures_test.cpp LIBRARIES
                           hostwait_shim_core nlohmann_json::nlohmann_json)
-  target_compile_definitions(
-    test_table_captures
-    PRIVATE
-      HOSTWAIT_PROBE_JSON="${PROJECT_SOURCE_DIR}/docs/measurements/2026-11-29-h200-probe.json")
+  hostwait_add_catch_test(NAME table.batches SOURCES table_batches_test.cpp LIBRARIES
+                          hostwait_shim_core nlohmann_json::nlohmann_json)
+  target_include_directories(test_table_batches PRIVATE ${PROJECT_SOURCE_DIR}/tools)
+  foreach(part captures batches)
+    target_compile_definitions(
+      test_table_${part}
+      PRIVATE
+        HOSTWAIT_PROBE_JSON="${PROJECT_SOURCE_DIR}/docs/measurements/2026-11-29-h200-probe.json")
+  endforeach()
 endif()
 hostwait_add_catch_test(NAME table.profile SOURCES table_profile_test.cpp LIBRARIES
                         hostwait_shim_core)

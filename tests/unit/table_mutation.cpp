@@ -79,7 +79,7 @@ TEST_CASE("the default own cost covers what every measured call took beyond its 
 
 TEST_CASE("flipping any exercised rule makes a row wrong") {
   const tally real = experiments::run(measured(), [](auto... a) { return classify(a...); });
-  // No row of the table reaches these; table.rules tests them.
+  // No row of the table reaches these; table.rules and table.batches test them.
   const std::set<rule_id> out_of_reach = {rule_id::copy_batch, rule_id::reset, rule_id::unmeasured,
                                           rule_id::audit};
   for (unsigned i = 0; i < static_cast<unsigned>(rule_id::count); ++i) {
