@@ -37,6 +37,8 @@ def check_by_hand(value, schema, root, where="$"):
     """The part of JSON Schema that the schema uses, for machines without jsonschema."""
     if "$ref" in schema:
         check_by_hand(value, root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, where)
+    for each in schema.get("allOf", ()):
+        check_by_hand(value, each, root, where)
     if "const" in schema:
         assert value == schema["const"], where
     if "enum" in schema:
@@ -148,7 +150,7 @@ class Report(RecordCase):
             "text": (b"hello", "not a record"),
             "cut": (whole[:-100], "cut short"),
             "header": (whole[:512], "cut short"),
-            "major": (whole[:8] + b"\x09\x00" + whole[10:], "format 9.0"),
+            "major": (whole[:8] + b"\x09\x00" + whole[10:], "format 9."),
             "hostile": (whole[:EXTENT_COUNT] + b"\xff" * 4 + whole[EXTENT_COUNT + 4 :], "damaged"),
         }
         for name, (content, part) in cases.items():
