@@ -26,7 +26,8 @@ need_cuda_headers
 configure build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOSTWAIT_BUILD_BENCHMARKS=ON
 mkdir -p build/bench
 ninja -C build -j "$jobs" hostwait_tool hostwait_shim hostwait_link hostwait_sim \
-  hostwait_bench_calls hostwait_bench_startup hostwait_cai hostwait_cai_bench >build/bench/build.log 2>&1 || {
+  hostwait_bench_calls hostwait_bench_startup hostwait_bench_stacks hostwait_cai \
+  hostwait_cai_bench >build/bench/build.log 2>&1 || {
   tail -n 40 build/bench/build.log >&2
   exit 1
 }

@@ -67,11 +67,18 @@ std::uint32_t intern(const raw_frame* frames, unsigned count) noexcept {
 std::uint32_t record_stack(unsigned limit) noexcept {
   raw_frame frames[max_frames];
   const unsigned count = capture(frames, limit < max_frames ? limit : max_frames);
+  if (const char* text = note(); text[0] != '\0') {
+    // Once per record: a forked child has its own.
+    static std::atomic<std::uint32_t> told{0};
+    if (const std::uint32_t now = record::epoch();
+        told.load(std::memory_order_relaxed) != now && record::set_python_note(text))
+      told.store(now, std::memory_order_relaxed);
+  }
   if (count == 0) return 0;
   std::uint64_t a = count, b = 0x1234567u;
   for (unsigned i = 0; i < count; ++i) {
     a = mix(mix(a, frames[i].code), frames[i].instruction);
-    b = mix(mix(b, frames[i].name ^ frames[i].code), frames[i].line_table ^ frames[i].instruction);
+    b = mix(mix(b, frames[i].code ^ frames[i].instruction), frames[i].identity);
   }
   entry* table = cache();
   if (table == nullptr) return intern(frames, count);

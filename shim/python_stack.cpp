@@ -3,27 +3,27 @@
 // Walks the calling thread's Python frames.
 #include "python_stack.hpp"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstring>
 
 #include "python_layout.hpp"
 #include "resolve.hpp"
+#include "resolve_elf.hpp"
 
 namespace hostwait::python {
 
 namespace {
 
 struct interpreter {
-  const layout* shape;
+  layout shape;
   void* (*this_thread_state)();
   int (*is_initialized)();
   const void* code_type;
 };
 
-// Written once by whoever finds the interpreter first; the four words are published by `found`.
+// Written once by whoever finds the interpreter first, and published by `found`.
 interpreter the_interpreter;
+char note_room[128];
 std::atomic<int> found{0};  // 0 not looked yet, 1 found, 2 not usable
 std::atomic<bool> looking{false};
 std::atomic<std::uint32_t> looked_at_generation{0xffffffff};
@@ -36,32 +36,48 @@ T load(std::uintptr_t base, std::size_t offset) noexcept {
   return value;
 }
 
-using look_up_function = void* (*)(void*, const char*);
+// In the executable (static interpreter), in libpython, or in a libpython that was opened with
+// RTLD_LOCAL. By our own look-up: dlsym waits for a thread that is inside dlopen.
+struct symbols {
+  const void *thread_state = nullptr, *initialized = nullptr, *code_type = nullptr;
+  const void *version = nullptr, *runtime = nullptr, *free_threaded = nullptr;
+};
 
-// Global scope: the executable (static interpreter) and its libraries (libpython), or what was
-// opened with RTLD_GLOBAL.
+bool find_symbols(symbols& out) noexcept {
+  namespace elf = resolve::elf;
+  return elf::for_each_module([&](const elf::module& in) noexcept -> bool {
+    elf::image image;
+    if (!elf::open(in.bias, in.dynamic, image)) return false;
+    const auto at = [&](const char* name) noexcept -> const void* {
+      const auto* symbol = elf::find(image, name);
+      return symbol != nullptr ? elf::address(image, *symbol) : nullptr;
+    };
+    out.thread_state = at("PyGILState_GetThisThreadState");
+    if (out.thread_state == nullptr) return false;
+    out.initialized = at("Py_IsInitialized");
+    out.code_type = at("PyCode_Type");
+    out.version = at("Py_Version");  // 3.11 and later
+    out.runtime = at("_PyRuntime");
+    out.free_threaded = at("_Py_MergeZeroLocalRefcount");
+    return true;
+  });
+}
+
 void look() noexcept {
-  const auto look_up = reinterpret_cast<look_up_function>(resolve::libc_symbol("dlsym"));
-  if (look_up == nullptr) return;
-  void* state = look_up(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-  if (state == nullptr) return;
+  symbols has;
+  if (!find_symbols(has)) return;
   interpreter it{};
-  std::memcpy(&it.this_thread_state, &state, sizeof state);
-  void* initialized = look_up(RTLD_DEFAULT, "Py_IsInitialized");
-  std::memcpy(&it.is_initialized, &initialized, sizeof initialized);
-  it.code_type = look_up(RTLD_DEFAULT, "PyCode_Type");
-  const void* version_at = look_up(RTLD_DEFAULT, "Py_Version");  // 3.11 and later
-  // A free-threaded build (3.13t) has other object headers.
-  const bool free_threaded = look_up(RTLD_DEFAULT, "_Py_MergeZeroLocalRefcount") != nullptr;
+  std::memcpy(&it.this_thread_state, &has.thread_state, sizeof has.thread_state);
+  std::memcpy(&it.is_initialized, &has.initialized, sizeof has.initialized);
+  it.code_type = has.code_type;
   unsigned long version = 0;
-  if (version_at != nullptr) std::memcpy(&version, version_at, sizeof version);
-  for (const layout& shape : layouts)
-    if (shape.version == version >> 16) it.shape = &shape;
-  if (it.shape == nullptr || it.code_type == nullptr || it.is_initialized == nullptr ||
-      free_threaded) {
-    the_note.store(free_threaded ? "Python is a free-threaded build: native stacks only"
-                                 : "Python's version is not known to hostwait: native stacks only",
-                   std::memory_order_relaxed);
+  if (has.version != nullptr) std::memcpy(&version, has.version, sizeof version);
+  verdict_on_build verdict{false, "CPython before 3.11: findings bear native stacks only"};
+  if (has.version != nullptr)
+    verdict = choose_layout(version, static_cast<const published*>(has.runtime),
+                            has.free_threaded != nullptr, it.shape, note_room);
+  the_note.store(verdict.note, std::memory_order_relaxed);
+  if (!verdict.usable || it.code_type == nullptr || it.is_initialized == nullptr) {
     found.store(2, std::memory_order_release);
     return;
   }
@@ -82,26 +98,64 @@ const interpreter* get() noexcept {
   return found.load(std::memory_order_acquire) == 1 ? &the_interpreter : nullptr;
 }
 
-// Copies a str object as UTF-8, whole characters only. Compact forms are the only ones that code
-// objects hold.
-void copy_text(const layout& shape, std::uintptr_t object, char* out, std::size_t room) noexcept {
-  out[0] = '\0';
-  if (object == 0) return;
+std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t hash_of(std::uintptr_t data, std::size_t bytes, std::uint64_t hash) noexcept {
+  hash = mix(hash, bytes);
+  std::size_t i = 0;
+  for (; i + 8 <= bytes; i += 8) hash = mix(hash, load<std::uint64_t>(data, i));
+  for (; i < bytes; ++i) hash = mix(hash, load<std::uint8_t>(data, i));
+  return hash;
+}
+
+struct text_object {
+  std::uintptr_t data;
+  std::size_t length;
+  unsigned kind;  // bytes a character: 1, 2 or 4; 0: not a form that code objects hold
+};
+
+text_object text_at(const layout& shape, std::uintptr_t object) noexcept {
+  if (object == 0) return {};
   const auto length = load<std::int64_t>(object, shape.unicode_length);
   const auto state = load<std::uint32_t>(object, shape.unicode_state) >> shape.unicode_kind_bit;
-  const unsigned kind = state & 7;
   const bool compact = (state & 8) != 0, ascii = (state & 16) != 0;
-  if (!compact || length < 0) return;
-  const std::uintptr_t data = object + (ascii ? shape.ascii_data : shape.compact_data);
+  if (!compact || length < 0) return {};
+  return {object + (ascii ? shape.ascii_data : shape.compact_data),
+          static_cast<std::size_t>(length), state & 7};
+}
+
+std::uint64_t identity_of(const layout& shape, std::uintptr_t code) noexcept {
+  const std::uint64_t first_line = load<std::uint32_t>(code, shape.code_first_line);
+  if (shape.code_version != 0) {
+    // 0 after 2^32 code objects.
+    if (const auto version = load<std::uint32_t>(code, shape.code_version); version != 0)
+      return first_line << 32 | version;
+  }
+  std::uint64_t hash = first_line;
+  for (const std::uint16_t member : {shape.code_filename, shape.code_qualname}) {
+    const text_object text = text_at(shape, load<std::uintptr_t>(code, member));
+    hash = hash_of(text.data, text.length * text.kind, hash);
+  }
+  const auto table = load<std::uintptr_t>(code, shape.code_line_table);
+  const auto bytes = load<std::int64_t>(table, shape.bytes_length);
+  return hash_of(table + shape.bytes_data, bytes > 0 ? static_cast<std::size_t>(bytes) : 0, hash);
+}
+
+// Copies a str object as UTF-8, whole characters only.
+void copy_text(const layout& shape, std::uintptr_t object, char* out, std::size_t room) noexcept {
+  const text_object text = text_at(shape, object);
   std::size_t used = 0;
-  for (std::int64_t i = 0; i < length; ++i) {
+  for (std::size_t i = 0; i < text.length; ++i) {
     std::uint32_t c = 0;
-    if (kind == 1)
-      c = load<std::uint8_t>(data, i);
-    else if (kind == 2)
-      c = load<std::uint16_t>(data, i * 2);
-    else if (kind == 4)
-      c = load<std::uint32_t>(data, i * 4);
+    if (text.kind == 1)
+      c = load<std::uint8_t>(text.data, i);
+    else if (text.kind == 2)
+      c = load<std::uint16_t>(text.data, i * 2);
+    else if (text.kind == 4)
+      c = load<std::uint32_t>(text.data, i * 4);
     const std::size_t need = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     if (used + need + 1 > room) break;
     if (need == 1) {
@@ -125,20 +179,27 @@ unsigned capture(raw_frame* out, unsigned limit) noexcept {
   if (it == nullptr || it->is_initialized() == 0) return 0;
   const auto state = reinterpret_cast<std::uintptr_t>(it->this_thread_state());
   if (state == 0) return 0;
-  const layout& shape = *it->shape;
+  const layout& shape = it->shape;
   auto frame = load<std::uintptr_t>(state, shape.state_frame);
   if (shape.behind_c_frame && frame != 0)
     frame = load<std::uintptr_t>(frame, shape.c_frame_current);
   unsigned n = 0;
   while (frame != 0 && n < limit) {
-    const auto code = load<std::uintptr_t>(frame, shape.frame_code);
-    const bool foreign = load<unsigned char>(frame, shape.frame_owner) == owned_by_c_stack;
+    const auto code = load<std::uintptr_t>(frame, shape.frame_code) &
+                      ~static_cast<std::uintptr_t>(shape.code_tag_bits);
+    const bool foreign = load<unsigned char>(frame, shape.frame_owner) >= first_foreign_owner;
     if (!foreign && code != 0) {
-      // A layout that is not what it should be shows here, before anything is believed.
-      if (load<const void*>(code, 8) != it->code_type) break;
+      // A layout that is not what it should be (a debug build with longer object heads) shows
+      // here, before anything is believed.
+      if (load<const void*>(code, 8) != it->code_type) {
+        the_note.store(
+            "CPython's structures are not laid out as in its release builds: "
+            "findings bear native stacks only",
+            std::memory_order_relaxed);
+        return 0;
+      }
       out[n++] = {code, load<std::uintptr_t>(frame, shape.frame_instruction),
-                  load<std::uintptr_t>(code, shape.code_qualname),
-                  load<std::uintptr_t>(code, shape.code_line_table)};
+                  identity_of(shape, code)};
     }
     frame = load<std::uintptr_t>(frame, shape.frame_previous);
   }
@@ -149,18 +210,20 @@ void describe(const raw_frame& frame, frame_text& out) noexcept {
   out = {};
   const interpreter* it = get();
   if (it == nullptr) return;
-  const layout& shape = *it->shape;
+  const layout& shape = it->shape;
   copy_text(shape, load<std::uintptr_t>(frame.code, shape.code_filename), out.file,
             sizeof out.file);
-  copy_text(shape, frame.name, out.qualname, sizeof out.qualname);
+  copy_text(shape, load<std::uintptr_t>(frame.code, shape.code_qualname), out.qualname,
+            sizeof out.qualname);
   out.first_line = load<std::uint32_t>(frame.code, shape.code_first_line);
-  const auto bytes = load<std::int64_t>(frame.line_table, shape.bytes_length);
+  const auto table = load<std::uintptr_t>(frame.code, shape.code_line_table);
+  const auto bytes = load<std::int64_t>(table, shape.bytes_length);
   const std::uintptr_t begin = frame.code + shape.code_bytes;
   if (bytes <= 0 || frame.instruction < begin) {
     out.line = out.first_line;  // the frame has not begun to run
     return;
   }
-  out.line = line_at(reinterpret_cast<const unsigned char*>(frame.line_table + shape.bytes_data),
+  out.line = line_at(reinterpret_cast<const unsigned char*>(table + shape.bytes_data),
                      static_cast<std::size_t>(bytes), out.first_line, frame.instruction - begin);
 }
 

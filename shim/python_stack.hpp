@@ -10,12 +10,12 @@
 
 namespace hostwait::python {
 
-// One frame as it stands in the interpreter. `code` and `instruction` are addresses; the two
-// further words guard against reuse of the address of a code object that has died.
+// One frame as it stands in the interpreter. `code` and `instruction` are addresses; `identity`
+// tells a code object from one that stood at the same address before: the number that CPython
+// gives each (3.12, 3.13), else a hash over what it says of its file, name and lines.
 struct raw_frame {
   std::uintptr_t code, instruction;
-  std::uintptr_t name;        // address of the qualified name's object
-  std::uintptr_t line_table;  // address of the location table's object
+  std::uint64_t identity;
 };
 
 // Innermost first. 0 where the thread has no Python frames, where Python is not in the process, is

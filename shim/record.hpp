@@ -140,6 +140,8 @@ const hostwait_record_control* control() noexcept;  // null before ensure_open()
 void set_driver(std::uint32_t version, const char* text) noexcept;
 void set_coverage(std::uint32_t routes, bool blind, const char* why,
                   std::size_t why_bytes) noexcept;
+// What the report's head should say of Python stacks. False: not now (a lock was held).
+bool set_python_note(const char* text) noexcept;
 void count_mismatched_pop() noexcept;
 // hostwait_step (steady = false) and hostwait_steady: one entry of section `steps` each, bounded.
 void step(bool steady) noexcept;

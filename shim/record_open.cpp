@@ -186,6 +186,13 @@ void set_driver(std::uint32_t version, const char* text) noexcept {
   copy_text(header->driver_text, sizeof header->driver_text, text);
 }
 
+bool set_python_note(const char* note) noexcept {
+  const std::uint32_t number = intern_string(note);
+  if (number == 0) return false;
+  store(sections_.header()->python_note, number);
+  return true;
+}
+
 void count_mismatched_pop() noexcept {
   if (alive()) add_shared(sections_.header()->mismatched_pops, std::uint64_t{1});
 }

@@ -32,6 +32,12 @@ BUDGETS = {
     "classify_named_ns": ("ns", "0: nobody is asked"),
     "startup_ms": ("ms", "0.2"),
     "two_threads_ratio": ("ratio", "1"),
+    "python_stack_ns": ("ns", "1500 over native frames"),
+    "nvtx_ns": ("ns", "100"),
+    "first_sight_us": ("us", "20"),
+    "python_guard_ns": ("ns", "1000"),
+    "unwind_backtrace_ns": ("ns", ""),
+    "extract_stack_ns": ("ns", ""),
 }
 MODES = {"plain": None, "no_stack": "stacks=0:pystacks=0", "stack": "stacks=20:pystacks=0"}
 
@@ -142,6 +148,40 @@ def measure(calls, startup, shim, tool, out, rounds=3, seconds=0.2, extra=None):
     return made, notes
 
 
+def measure_python(build, shim, out, rounds):
+    """Figures seen from Python: {name: (value, n, min, max)}. Python and native frames against
+    native frames alone, by turns; what the interpreter's and libgcc's own stacks cost beside them."""
+    library = build / "lib/libhostwait_bench_stacks.so"
+    if not library.exists():
+        return {}, ["libhostwait_bench_stacks.so was not built: no figures seen from Python"]
+    package = pathlib.Path(__file__).resolve().parent.parent.parent / "python"
+    runs = {"native": [], "both": []}
+    for _ in range(rounds):
+        for mode, options in (("native", "stacks=20:pystacks=0"), ("both", "stacks=20:pystacks=20")):
+            env = dict(os.environ, LD_PRELOAD=str(shim), NVTX_INJECTION64_PATH=str(shim),
+                       HOSTWAIT_OPTIONS=f"{options}:output={out}")
+            runs[mode].append(json.loads(run(
+                [sys.executable, "-B", pathlib.Path(__file__).with_name("bench_python.py"), library,
+                 package], env)))
+        for record in pathlib.Path(out).glob("*.hwr"):
+            record.unlink()
+
+    def figure(values):
+        return middle(values), len(values), min(values), max(values)
+
+    both = runs["both"]
+    made = {"python_stack_ns": figure([a["call"] - b["call"] for a, b in zip(both, runs["native"])]),
+            "first_sight_us": figure([one["first_sight"] / 1000 for one in both]),
+            "first_sight_p99_us": figure([one["first_sight_p99"] / 1000 for one in both]),
+            "python_guard_ns": figure([one["guard"] for one in both]),
+            "unwind_backtrace_ns": figure([one["unwind"] for one in both]),
+            "extract_stack_ns": figure([one["extract_stack"] for one in both])}
+    if both[0]["nvtx"] < 0:
+        return made, ["built without nvtx3/nvToolsExt.h: no nvtx_ns"]
+    made["nvtx_ns"] = figure([one["nvtx"] for one in both])
+    return made, []
+
+
 def table(made):
     lines = [f"{'figure':<22}{'value':>10}{'min':>10}{'max':>10}  budget"]
     for name, (value, _, low, high) in made.items():
@@ -151,7 +191,7 @@ def table(made):
 
 
 def last_line(made):
-    parts = [f"{name}={made[name][0]:.{1 if unit == 'ns' else 3}f}"
+    parts = [f"{name}={made[name][0]:.{1 if unit in ('ns', 'us') else 3}f}"
              for name, (unit, _) in BUDGETS.items() if name in made]
     return "bench: " + " ".join(parts)
 
@@ -178,6 +218,10 @@ def main():
         made, notes = measure(build / "bin/hostwait_bench_calls",
                               build / "bin/hostwait_bench_startup", build / "lib/libhostwait.so",
                               build / "bin/hostwait", out.parent, wanted.rounds, wanted.seconds)
+        python_made, python_notes = measure_python(build, build / "lib/libhostwait.so", out.parent,
+                                                   wanted.rounds)
+        made.update(python_made)
+        notes += python_notes
     except (BenchError, OSError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

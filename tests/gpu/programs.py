@@ -102,6 +102,9 @@ def commands(session):
     made["advice"] = [*common, "-cudart", "static", str(HERE / "advice" / "advice.cpp")]
     made["captures"] = [*common, "-cudart", "none", str(HERE / "captures" / "captures.cpp"), "-ldl",
                         "-lpthread"]
+    made["lines"] = [str(nvcc), "-std=c++20", "-O3", "-g", str(HERE / "lines" / "lines.cpp")]
+    made["ranges"] = [str(nvcc), "-std=c++20", "-O2", "-g", str(HERE / "nvtx" / "ranges.cpp"),
+                      "-ldl"]
     if cupti():
         include, library = cupti()
         made["libcupti_count.so"] = [

@@ -12,6 +12,7 @@ import sys
 import bench
 import cases_proof
 import guests
+import line_proofs
 import programs
 import proofs
 from harness import REPO, Session
@@ -77,7 +78,7 @@ def main():
     if "smoke" in phases:
         session.attempt("smoke", smoke)
     if "proofs" in phases:
-        for group in (*proofs.ALL, *guests.ALL):
+        for group in (*proofs.ALL, *guests.ALL, *line_proofs.ALL):
             if wanted is None or group.__name__ in wanted:
                 session.attempt(group.__name__, group)
     if "bench" in phases:

@@ -2,12 +2,14 @@
 // Copyright The hostwait authors
 // NVTX ranges as programs write them: push and pop, start and end, domains, registered strings;
 // sites carry the range that was open.
+#include <dlfcn.h>
 #include <hostwait/hostwait.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "nvtx_abi.hpp"
 #include "support/catch.hpp"
@@ -108,6 +110,40 @@ TEST_CASE("a started range holds for the process until it ends, on any thread") 
   const auto found = ranges_by_label();
   CHECK(found.at("started, other thread") == "epoch");
   CHECK(found.at("ended").empty());
+}
+
+TEST_CASE("copies of NVTX in one process share a thread's path") {
+  using push_function = int (*)(const char*);
+  using pop_function = int (*)();
+  struct copy {
+    push_function push, push_own;
+    pop_function pop;
+  };
+  std::vector<copy> copies;
+  for (const char* path : {NVTX_PLUGIN_A, NVTX_PLUGIN_B}) {
+    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(library != nullptr);
+    copies.push_back({reinterpret_cast<push_function>(dlsym(library, "plugin_push")),
+                      reinterpret_cast<push_function>(dlsym(library, "plugin_push_own")),
+                      reinterpret_cast<pop_function>(dlsym(library, "plugin_pop"))});
+  }
+  CHECK(nvtxRangePushA("program") == 0);
+  CHECK(copies[0].push("first") == 1);
+  CHECK(copies[1].push("second") == 2);
+  wait_as("three copies");
+  // A pop by any copy ends the newest range of the default domain, as with one copy.
+  CHECK(nvtxRangePop() == 2);
+  wait_as("two left");
+  CHECK(copies[1].push_own("own") == 2);
+  wait_as("own domain");
+  CHECK(copies[1].pop() == 1);
+  CHECK(copies[0].pop() == 0);
+  wait_as("own domain alone");
+  const auto found = ranges_by_label();
+  CHECK(found.at("three copies") == "program/first/second");
+  CHECK(found.at("two left") == "program/first");
+  CHECK(found.at("own domain") == "program/first/own:größer");
+  CHECK(found.at("own domain alone") == "own:größer");
 }
 
 TEST_CASE("deep nesting is counted, a stray pop is harmless") {

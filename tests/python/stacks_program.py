@@ -6,6 +6,7 @@ Run under hostwait on the simulated driver. Each case is one wait under its own 
 output is one JSON object: label -> [[file, qualified function, line], …], innermost first.
 """
 import asyncio
+import contextlib
 import ctypes
 import functools
 import json
@@ -88,6 +89,69 @@ class Manager:
         return True
 
 
+@contextlib.contextmanager
+def forwarded():
+    wait("before the body of a context manager")
+    yield
+
+
+async def numbers():
+    for i in range(2):
+        wait(f"asynchronous generator {i}")
+        yield i
+
+
+async def asynchronous():
+    async for _ in numbers():
+        wait("asynchronous for")
+    await asyncio.gather(coroutine_named("first"), coroutine_named("second"))
+
+
+async def coroutine_named(name):
+    await asyncio.sleep(0)
+    wait(f"task {name}")
+
+
+def thrown():
+    def receiving():
+        try:
+            yield
+        except KeyError:
+            wait("generator that was thrown into")
+            yield
+    g = receiving()
+    next(g)
+    g.throw(KeyError)
+
+
+class Statement:
+    def step(self, then):
+        then()
+        return self
+
+    def of_several_lines(self):
+        (
+            self
+            .step(lambda: None)
+            .step(
+                lambda: wait("statement of several lines"),
+            )
+            .step(lambda: None)
+        )
+
+
+def reuse_addresses():
+    """Code objects of one name, file and length that take each other's place: only their lines
+    differ. How often a place was taken again."""
+    places = set()
+    for i in range(400):
+        code = compile("\n" * (i % 7) + "wait(label)\n", "<made again>", "exec")
+        places.add(id(code))
+        exec(code, {"wait": wait, "label": f"made again {i}"})
+        del code
+    return 400 - len(places)
+
+
 def main():
     wait("plain")
     recurse(10, lambda: wait("recursion and a lambda"))
@@ -108,12 +172,19 @@ def main():
         exec(compile("\n" * i + f"def made_{i}():\n    wait('made {i}')\nmade_{i}()",
                      f"<made {i}>", "exec"), space)
         del space
+    reused = reuse_addresses()
+    with contextlib.suppress(ZeroDivisionError), forwarded():
+        wait("inside a context manager of the library")
+    asyncio.run(asynchronous())
+    thrown()
+    Statement().of_several_lines()
     thread = threading.Thread(target=wait, args=("thread",))
     thread.start()
     thread.join()
     callback = ctypes.CFUNCTYPE(None)(lambda: wait("callback through C"))
     callback()
+    return reused
 
 
-main()
-json.dump(expected, sys.stdout)
+addresses_used_again = main()
+json.dump({"stacks": expected, "addresses_used_again": addresses_used_again}, sys.stdout)

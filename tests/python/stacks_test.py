@@ -1,75 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""python.stacks: what hostwait says of Python stacks against the interpreter's own frames.
+"""python.stacks: what hostwait says of Python stacks against the interpreter's own frames, for every
+interpreter at hand (interpreters.py): in the middle of a program, while one starts, while it ends.
+Status 77 where there is none."""
 
-For every supported interpreter that is installed (python3.X on PATH or through pyenv). Status 77
-where there is none.
-"""
 import json
-import os
 import pathlib
-import shutil
-import subprocess
 import sys
 import tempfile
 
-TOOL = os.environ["HOSTWAIT_TOOL"]
+from interpreters import HERE, interpreters, stacks_by_label, under_hostwait
+
 KEPT = 32  # pystacks' default
-HERE = pathlib.Path(__file__).parent
+LEAST = 420  # labels of stacks_program.py
+ENDS = 4
 
 
-def interpreters():
-    """(version, path) of each CPython 3.11 to 3.13 that starts."""
-    candidates = [shutil.which(f"python3.{minor}") for minor in (11, 12, 13)]
-    root = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
-    candidates += sorted(map(str, root.glob("versions/3.1[123]*/bin/python3")))
-    candidates += [sys.executable]
-    seen = {}
-    for path in filter(None, candidates):
-        try:
-            version = subprocess.run(
-                [path, "-c", "import sys; print(sys.version.split()[0])"], text=True,
-                capture_output=True, check=True).stdout.strip()
-        except (OSError, subprocess.CalledProcessError):
-            continue  # a pyenv shim whose version is not selected
-        if version.startswith(("3.11.", "3.12.", "3.13.")):
-            seen.setdefault(version, path)
-    return sorted(seen.items())
-
-
-def findings_of(python, folder):
-    ran = subprocess.run([TOOL, "run", "--output", folder, "--", python, "-B",
-                          str(HERE / "stacks_program.py")], text=True, capture_output=True)
-    if ran.returncode != 0:
-        sys.exit(f"{python}: status {ran.returncode}\n{ran.stderr}")
-    report = subprocess.run([TOOL, "report", "--format", "json", folder], text=True,
-                            capture_output=True, check=True)
-    return json.loads(ran.stdout), json.loads(report.stdout)["findings"]
-
-
-def check(version, python):
+def check_stacks(python):
     with tempfile.TemporaryDirectory() as folder:
-        expected, findings = findings_of(python, folder)
-    by_label = {finding["label"]: finding for finding in findings if finding["label"]}
-    wrong = 0
-    for label, stack in expected.items():
-        found = by_label.get(label, {"python": []})["python"]
-        got = [[frame["file"], frame["function"], frame["line"]] for frame in found]
-        if got != stack[:KEPT]:
-            wrong += 1
-            print(f"{version} {label}:\n  hostwait {got}\n  python   {stack[:KEPT]}")
-    print(f"{version}: {len(expected) - wrong} of {len(expected)} stacks agree")
-    return wrong == 0 and len(expected) >= 17
+        output, report = under_hostwait([python.path, "-B", HERE / "stacks_program.py"], folder)
+    said, found = json.loads(output), stacks_by_label(report)
+    expected = said["stacks"]
+    wrong = {label: (found.get(label), stack[:KEPT]) for label, stack in expected.items()
+             if found.get(label) != stack[:KEPT]}
+    for label, (got, wanted) in wrong.items():
+        print(f"{python.name} {label}:\n  hostwait {got}\n  python   {wanted}")
+    untested = [note for note in report["notes"] if note.startswith("CPython")]
+    if python.minor < 14 and untested:
+        print(f"{python.name}: {untested}")
+        wrong["note"] = untested
+    print(f"{python.name}: {len(expected) - len(wrong)} of {len(expected)} stacks agree; "
+          f"{said['addresses_used_again']} code objects took another's place")
+    return not wrong and len(expected) >= LEAST and said["addresses_used_again"] > 100
+
+
+def check_options(python):
+    """pystacks=0 leaves Python frames out, stacks=0 the native ones; limits are kept."""
+    good = True
+    for options, python_frames, native_frames in (
+            (("--pystacks", "0"), 0, None), (("--stacks", "0"), None, 0),
+            (("--pystacks", "5", "--stacks", "3"), 5, 3)):
+        with tempfile.TemporaryDirectory() as folder:
+            _, report = under_hostwait([python.path, "-B", HERE / "stacks_program.py"], folder,
+                                       options)
+        deepest = {key: max(len([f for f in finding[key] if not f.get("inlined")])
+                            for finding in report["findings"]) for key in ("python", "native")}
+        for key, limit in (("python", python_frames), ("native", native_frames)):
+            # Native frames of the driver's layer are cut from the top of what was kept.
+            fits = deepest[key] > 5 if limit is None else deepest[key] <= limit
+            if key == "python" and limit:
+                fits = deepest[key] == limit
+            if not fits:
+                good = False
+                print(f"{python.name} {' '.join(options)}: {deepest[key]} {key} frames")
+    return good
+
+
+def check_start(python):
+    """A wait before the main module: in sitecustomize, which the interpreter imports by itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        site = pathlib.Path(folder, "site")
+        site.mkdir()
+        text = (HERE / "ends_program.py").read_text(encoding="utf-8")
+        text = text.replace('os.path.dirname(__file__), "..", "..", "python"',
+                            repr(str(HERE.parent.parent / "python")))
+        text = text[:text.index("class Last")] + 'wait("sitecustomize")\n'
+        site.joinpath("sitecustomize.py").write_text(text, encoding="utf-8")
+        _, report = under_hostwait([python.path, "-B", "-c", "pass"], folder,
+                                   env={"PYTHONPATH": str(site)})
+    stack = stacks_by_label(report).get("sitecustomize", [])
+    lines = text.splitlines()
+    good = (len(stack) > 2 and [frame[1] for frame in stack[:2]] == ["wait", "<module>"]
+            and all(pathlib.Path(frame[0]).name == "sitecustomize.py" for frame in stack[:2])
+            and [lines[frame[2] - 1].strip() for frame in stack[:2]]
+            == ["cuda.cuCtxSetCurrent(context), cuda.cuCtxSynchronize()", 'wait("sitecustomize")'])
+    print(f"{python.name}: at the start {'right' if good else stack}")
+    return good
+
+
+def check_end(python):
+    good = 0
+    for _ in range(ENDS):
+        with tempfile.TemporaryDirectory() as folder:
+            output, report = under_hostwait([python.path, "-B", HERE / "ends_program.py"], folder)
+        found = stacks_by_label(report)
+        torn_down = [finding for finding in report["findings"] if not finding["label"]]
+        right = (found.get("atexit") == json.loads(output) and "daemon" in found
+                 and sum(finding["calls"] for finding in torn_down) >= 1)
+        good += right
+        if not right:
+            print(f"{python.name}: at the end {found.get('atexit')} instead of {output}, "
+                  f"{len(torn_down)} findings of destructors")
+    print(f"{python.name}: {good} of {ENDS} ends are right")
+    return good == ENDS
 
 
 def main():
     found = interpreters()
-    for minor in (11, 12, 13):
-        if not any(version.startswith(f"3.{minor}.") for version, _ in found):
-            print(f"3.{minor}: skipped, no interpreter on PATH or in pyenv")
     if not found:
         return 77
-    return 0 if all([check(version, python) for version, python in found]) else 1
+    results = [check(python) for python in found
+               for check in (check_stacks, check_start, check_end)]
+    return 0 if all(results + [check_options(found[0])]) else 1
 
 
 sys.exit(main())

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "command.hpp"
@@ -23,7 +24,7 @@ struct arguments {
   std::vector<std::string> names;
   std::string format = "text", by;
   std::size_t limit = 20;
-  bool limit_given = false, detail = false;
+  bool limit_given = false, detail = false, debuginfod = false;
 };
 
 // The newest run in the live folders and, since `run` moves records there, the current one.
@@ -71,7 +72,11 @@ grouping checked_grouping(const arguments& given) {
 int report_command(const arguments& given) {
   const grouping by = checked_grouping(given);
   const std::size_t limit = given.limit_given || given.format == "text" ? given.limit : 0;
-  std::unique_ptr<symbolizer> symbols = make_dwarf_symbolizer();
+  if (const char* urls = std::getenv("DEBUGINFOD_URLS");
+      given.debuginfod && (urls == nullptr || *urls == '\0'))
+    throw failure(exit_usage,
+                  "--debuginfod: DEBUGINFOD_URLS is not set; give it the servers' URLs");
+  std::unique_ptr<symbolizer> symbols = make_dwarf_symbolizer(given.debuginfod);
   std::vector<record_file> records = given.names.empty() ? newest_run() : load_named(given.names);
   std::string text;
   if (given.format == "text") {
@@ -110,6 +115,8 @@ std::function<int()> add_report(CLI::App& app, const program_line&) {
   app.add_flag("--detail", given->detail, "a paragraph for each finding: cost, stack, advice");
   CLI::Option* limit = app.add_option("--limit", given->limit,
                                       "findings or groups shown, 0 for all (text: 20, json: all)");
+  app.add_flag("--debuginfod", given->debuginfod,
+               "ask the servers in DEBUGINFOD_URLS for debug files, up to 30 s a module");
   return [given, limit] {
     given->limit_given = limit->count() > 0;
     return report_command(*given);

@@ -110,7 +110,7 @@ struct run_report {
   std::set<std::string> why_blind;
   std::string driver;
   std::vector<std::string> routes;  // each once, in the order of the records
-  std::set<std::string> notes;      // what stood in the way of names
+  std::set<std::string> notes;      // what stood in the way of names and Python frames
   std::uint64_t counted_only = 0;   // sites that were seen and never waited
 
   bool blind() const;
@@ -132,6 +132,11 @@ std::string fingerprint_of(const finding& of);
 const native_frame* library_frame(const finding& of);
 const native_frame* user_frame(const finding& of);
 const python_frame* user_python_frame(const finding& of);
+
+// Whether the call was made by a thread that a library started: its whole stack, down to where
+// threads begin, holds no frame of the program and none of Python. Which line of the program gave
+// it that work is not known.
+bool on_library_thread(const finding& of);
 
 // "cuMemcpyHtoDAsync" of "cuMemcpyHtoDAsync_v2_ptsz".
 std::string driver_base_name(const std::string& symbol);

@@ -34,7 +34,7 @@ std::vector<python_frame> python_stack(const record_file& record, std::uint32_t 
     python.function = record.string(code.qualname);
     python.file = record.string(code.file);
     python.line = static_cast<std::uint32_t>(frame.where);
-    python.library = is_library_path(python.file);
+    python.library = is_python_library(python.file);
     frames.push_back(std::move(python));
   }
   return frames;
@@ -377,7 +377,7 @@ run_report make_report(const std::vector<record_file>& records, symbolizer& symb
                     a.stack_key) < std::tie(a.sum.waited_ns, a.sum.total_ns, a.sum.refused, b.call,
                                             b.fingerprint, b.stack_key);
   });
-  report.notes = symbols.notes();
+  report.notes.merge(symbols.notes());
   return report;
 }
 

@@ -110,6 +110,8 @@ process_info describe_process(const record_file& record, run_report& report) {
     if (std::find(report.routes.begin(), report.routes.end(), route) == report.routes.end())
       report.routes.push_back(std::move(route));
   }
+  if (const std::string_view note = record.string(header.python_note); !note.empty())
+    report.notes.insert(std::string(note));
   for (std::string& why : split(record.why_blind(), '\n')) report.why_blind.insert(std::move(why));
   return info;
 }

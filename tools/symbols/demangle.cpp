@@ -119,7 +119,12 @@ std::string readable_name(const char* symbol) {
   return name;
 }
 
-std::string shorten_name(const std::string& name) {
+std::string shorten_name(const std::string& full) {
+  std::string name = full;
+  constexpr std::string_view anonymous = "(anonymous namespace)::";
+  for (std::size_t at = name.find(anonymous); at != std::string::npos;
+       at = name.find(anonymous, at))
+    name.erase(at, anonymous.size());
   std::vector<std::size_t> parts{0};
   for (std::size_t i = 0; i + 1 < name.size(); ++i) {
     if (name[i] == ':' && name[i + 1] == ':') {

@@ -6,9 +6,11 @@
 #include <elfutils/libdwfl.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "demangle.hpp"
@@ -26,6 +28,7 @@ struct opened_module {
   std::unique_ptr<Dwfl, dwfl_closer> dwfl;
   Dwfl_Module* module = nullptr;  // null: no symbols can be had
   GElf_Addr bias = 0;             // libdwfl's address - ELF address
+  bool without_lines = false;     // it has no debug information
 };
 
 // Functions without external linkage have no linkage name: their scopes give the full one.
@@ -81,36 +84,54 @@ std::pair<std::string, std::uint32_t> call_site(Dwarf_Die* cu, Dwarf_Die* inline
 
 class dwarf_symbolizer final : public symbolizer {
  public:
-  dwarf_symbolizer() {
-    // A report must not wait for a server: libdw would ask one for every module without symbols.
-    ::unsetenv("DEBUGINFOD_URLS");
+  explicit dwarf_symbolizer(bool ask_servers) {
+    // libdw asks a server for every module without debug information.
+    if (!ask_servers) {
+      ::unsetenv("DEBUGINFOD_URLS");
+    } else {
+      // Seconds without progress, and in all, for one module. The user's own settings stay.
+      ::setenv("DEBUGINFOD_TIMEOUT", "5", 0);
+      ::setenv("DEBUGINFOD_MAXTIME", "30", 0);
+    }
   }
 
   std::vector<native_frame> resolve(const std::string& path, const hostwait_record_module& module,
                                     std::uint64_t return_address) override {
-    const auto key = std::make_pair(path, return_address - module.bias);
+    const auto key = std::make_tuple(path, id_of(module), return_address - module.bias);
     if (const auto known = cache_.find(key); known != cache_.end()) return known->second;
     native_frame plain;
     plain.module = path;
     plain.offset = return_address - module.bias;
     std::vector<native_frame> frames;
+    bool without_lines = false;
     if (!path.empty()) {
       const opened_module& in = open(path, module);
       // A return address is the one after the call: the call itself ends one byte before it.
       if (in.module != nullptr) frames = look_up(in, plain.offset - 1 + in.bias, plain);
+      without_lines = in.without_lines;
     }
     if (frames.empty()) frames.push_back(plain);
     for (native_frame& each : frames) each.owner = owner_of(path, each.function, module.flags);
+    if (without_lines && frames.back().owner == frame_owner::user)
+      notes_.insert(path +
+                    ": no debug information: no lines from it (build with -g, or put its "
+                    "debug file beside it)");
     return cache_.emplace(key, std::move(frames)).first->second;
   }
 
   std::set<std::string> notes() const override { return notes_; }
 
  private:
+  static std::string id_of(const hostwait_record_module& module) {
+    return std::string(reinterpret_cast<const char*>(module.build_id),
+                       std::min<std::size_t>(module.build_id_bytes, sizeof module.build_id));
+  }
+
   const opened_module& open(const std::string& path, const hostwait_record_module& module) {
-    const auto known = modules_.find(path);
-    if (known != modules_.end()) return known->second;
-    opened_module& result = modules_[path];
+    // By build id too: a library may have been replaced and loaded again during the run.
+    const auto [at, fresh] = modules_.try_emplace({path, id_of(module)});
+    opened_module& result = at->second;
+    if (!fresh) return result;
     static const Dwfl_Callbacks callbacks = {
         .find_elf = dwfl_build_id_find_elf,
         .find_debuginfo = dwfl_standard_find_debuginfo,
@@ -139,6 +160,8 @@ class dwarf_symbolizer final : public symbolizer {
       return result;
     }
     result.module = reported;
+    Dwarf_Addr bias = 0;
+    result.without_lines = dwfl_module_getdwarf(reported, &bias) == nullptr;
     return result;
   }
 
@@ -205,15 +228,15 @@ class dwarf_symbolizer final : public symbolizer {
     return frames;
   }
 
-  std::map<std::string, opened_module> modules_;
-  std::map<std::pair<std::string, std::uint64_t>, std::vector<native_frame>> cache_;
+  std::map<std::pair<std::string, std::string>, opened_module> modules_;
+  std::map<std::tuple<std::string, std::string, std::uint64_t>, std::vector<native_frame>> cache_;
   std::set<std::string> notes_;
 };
 
 }  // namespace
 
-std::unique_ptr<symbolizer> make_dwarf_symbolizer() {
-  return std::make_unique<dwarf_symbolizer>();
+std::unique_ptr<symbolizer> make_dwarf_symbolizer(bool ask_servers) {
+  return std::make_unique<dwarf_symbolizer>(ask_servers);
 }
 
 }  // namespace hostwait

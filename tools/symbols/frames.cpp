@@ -38,7 +38,7 @@ bool is_system(std::string_view base) {
   static constexpr std::array names = {
       "libc",   "libpthread", "libstdc++",       "libgcc_s",
       "libm",   "libdl",      "ld-linux-x86-64", "ld-linux-aarch64",
-      "libc++", "linux-vdso", "libgomp"};
+      "libc++", "linux-vdso", "libgomp",         "libffi"};
   return base == "[vdso]" || std::any_of(names.begin(), names.end(), [&](const char* name) {
            return is_library_named(base, name);
          });
@@ -46,6 +46,8 @@ bool is_system(std::string_view base) {
 
 bool is_interpreter(std::string_view base) {
   if (base.starts_with("libpython")) return true;
+  // What stands between a Python line and the C function that it calls by itself.
+  if (starts_with_any(base, {"_ctypes.", "_cffi_backend."})) return true;
   if (!base.starts_with("python")) return false;
   const std::string_view rest = base.substr(6);
   return std::all_of(rest.begin(), rest.end(),
@@ -68,6 +70,20 @@ std::string native_frame::name() const {
 bool is_library_path(const std::string& path) {
   return contains_any(path, {"/site-packages/", "/dist-packages/", "/lib/python"}) ||
          starts_with_any(path, {"/usr/", "/lib/", "/lib64/", "/opt/", "/nix/store/", "<frozen"});
+}
+
+bool is_python_library(const std::string& file) {
+  // "/lib/python3.12/": the standard library, wherever the interpreter lies. A program's own files
+  // may well lie in /usr or /opt.
+  for (const std::string_view stdlib : {"/lib/python", "/lib64/python"}) {
+    for (std::size_t at = file.find(stdlib); at != std::string::npos;
+         at = file.find(stdlib, at + 1)) {
+      const std::size_t digit = at + stdlib.size();
+      if (digit < file.size() && std::isdigit(static_cast<unsigned char>(file[digit]))) return true;
+    }
+  }
+  return contains_any(file, {"/site-packages/", "/dist-packages/", "/torchinductor_"}) ||
+         starts_with_any(file, {"<frozen ", "<__array_function__", "<eval_with_key>"});
 }
 
 bool is_runtime_function(const std::string& function) {

@@ -41,6 +41,8 @@ struct python_frame {
 // `flags` are the module flags of record.h. Decided by path and, inside the program, by function.
 frame_owner owner_of(const std::string& module, const std::string& function, std::uint32_t flags);
 bool is_library_path(const std::string& path);
+// Of the standard library, an installed package, or generated (torch.compile, importlib).
+bool is_python_library(const std::string& file);
 bool is_runtime_function(const std::string& function);
 
 // One native stack, innermost first, with the CUDA layers taken off its top.

@@ -28,8 +28,10 @@ class symbolizer {
   virtual std::set<std::string> notes() const { return {}; }
 };
 
-// By libdw. Never asks a debuginfod server.
-std::unique_ptr<symbolizer> make_dwarf_symbolizer();
+// By libdw, from the modules and their separate debug files (debug link, build id). With
+// `ask_servers` also from those in DEBUGINFOD_URLS, at most 30 s a module; else that variable is
+// removed from this process.
+std::unique_ptr<symbolizer> make_dwarf_symbolizer(bool ask_servers = false);
 
 // module+0xoffset only; for tests and fuzzing.
 std::unique_ptr<symbolizer> make_plain_symbolizer();
