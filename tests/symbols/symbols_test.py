@@ -135,7 +135,8 @@ class Servers(Case):
         if ctypes.util.find_library("debuginfod") is None:
             self.skipTest("libdebuginfod is not installed")
         self.program = self.copied()
-        self.debug = self.folder / "kept-elsewhere"
+        self.folder.joinpath("apart").mkdir()
+        self.debug = self.folder / "apart" / "lines.debug"
         self.split(self.program, self.debug)
         notes = self.must("readelf", "-n", self.program)
         self.id = notes.split("Build ID:")[1].split()[0]

@@ -116,7 +116,7 @@ std::function<int()> add_report(CLI::App& app, const program_line&) {
   CLI::Option* limit = app.add_option("--limit", given->limit,
                                       "findings or groups shown, 0 for all (text: 20, json: all)");
   app.add_flag("--debuginfod", given->debuginfod,
-               "ask the servers in DEBUGINFOD_URLS for debug files, up to 30 s a module");
+               "ask the servers in DEBUGINFOD_URLS for debug files, for up to 60 s");
   return [given, limit] {
     given->limit_given = limit->count() > 0;
     return report_command(*given);

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -84,14 +85,15 @@ std::pair<std::string, std::uint32_t> call_site(Dwarf_Die* cu, Dwarf_Die* inline
 
 class dwarf_symbolizer final : public symbolizer {
  public:
-  explicit dwarf_symbolizer(bool ask_servers) {
+  explicit dwarf_symbolizer(bool ask_servers) : ask_servers_(ask_servers) {
     // libdw asks a server for every module without debug information.
     if (!ask_servers) {
       ::unsetenv("DEBUGINFOD_URLS");
     } else {
       // Seconds without progress, and in all, for one module. The user's own settings stay.
       ::setenv("DEBUGINFOD_TIMEOUT", "5", 0);
-      ::setenv("DEBUGINFOD_MAXTIME", "30", 0);
+      ::setenv("DEBUGINFOD_MAXTIME", "20", 0);
+      ::setenv("DEBUGINFOD_RETRY_LIMIT", "1", 0);
     }
   }
 
@@ -160,8 +162,16 @@ class dwarf_symbolizer final : public symbolizer {
       return result;
     }
     result.module = reported;
+    // Here libdw looks for a separate debug file, and asks the servers if it may.
+    const auto start = std::chrono::steady_clock::now();
     Dwarf_Addr bias = 0;
     result.without_lines = dwfl_module_getdwarf(reported, &bias) == nullptr;
+    constexpr std::chrono::seconds in_all{60};
+    if (ask_servers_ && (asking_ += std::chrono::steady_clock::now() - start) > in_all) {
+      notes_.insert("the debuginfod servers took longer than 60 s: not asked for further modules");
+      ::unsetenv("DEBUGINFOD_URLS");
+      ask_servers_ = false;
+    }
     return result;
   }
 
@@ -228,6 +238,8 @@ class dwarf_symbolizer final : public symbolizer {
     return frames;
   }
 
+  bool ask_servers_;
+  std::chrono::steady_clock::duration asking_{};
   std::map<std::pair<std::string, std::string>, opened_module> modules_;
   std::map<std::tuple<std::string, std::string, std::uint64_t>, std::vector<native_frame>> cache_;
   std::set<std::string> notes_;

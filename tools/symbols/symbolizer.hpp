@@ -29,8 +29,8 @@ class symbolizer {
 };
 
 // By libdw, from the modules and their separate debug files (debug link, build id). With
-// `ask_servers` also from those in DEBUGINFOD_URLS, at most 30 s a module; else that variable is
-// removed from this process.
+// `ask_servers` also from those in DEBUGINFOD_URLS, at most 20 s a module and 60 s in all; else
+// that variable is removed from this process.
 std::unique_ptr<symbolizer> make_dwarf_symbolizer(bool ask_servers = false);
 
 // module+0xoffset only; for tests and fuzzing.
