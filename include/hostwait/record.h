@@ -154,7 +154,7 @@ struct hostwait_record_header {
   char why_blind[256];    /* lines joined by '\n', NUL-padded */
   uint64_t fold_sequence; /* odd while an ended thread's counters move to thread 0: a reader that
                              wants exact sums reads it before and after, and again if it moved */
-  uint32_t python_note; /* string: why findings bear no Python frames, or how far to trust them */
+  uint32_t python_note;   /* string: why findings bear no Python frames, or how far to trust them */
   uint32_t reserved32;
   uint64_t reserved[14];
   uint32_t extent_count;

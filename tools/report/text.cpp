@@ -235,7 +235,8 @@ std::string where_of(const finding& of) {
     text = native_where(of.native.front());
   }
   if (text.empty()) text = of.other ? "sites beyond max_sites" : "no stack";
-  if (on_library_thread(of)) text += "  on a library's thread: the line that caused it is not known";
+  if (on_library_thread(of))
+    text += "  on a library's thread: the line that caused it is not known";
   if (!of.label.empty()) text += "  label " + of.label;
   if (!of.range.empty()) text += "  range " + of.range;
   return for_terminal(text);
