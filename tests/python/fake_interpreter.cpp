@@ -24,14 +24,14 @@ struct object {
 struct text {
   object head;
   std::int64_t length = 0;
-  std::uint64_t hash = 0;
+  std::uint64_t hash = ~0ull;  // not made yet
   std::uint32_t state = 0, padding = 0;
   char ascii[64] = {};
 };
 struct wide_text {  // compact, beyond ASCII, two bytes a character
   object head;
   std::int64_t length = 0;
-  std::uint64_t hash = 0;
+  std::uint64_t hash = ~0ull;  // not made yet
   std::uint32_t state = 0, padding = 0;
   std::uint64_t utf8_length = 0;
   const char* utf8 = nullptr;
@@ -40,7 +40,7 @@ struct wide_text {  // compact, beyond ASCII, two bytes a character
 struct bytes {
   object head;
   std::int64_t length = 0;
-  std::uint64_t hash = 0;
+  std::uint64_t hash = ~0ull;  // not made yet
   unsigned char data[16] = {};
 };
 struct code {
