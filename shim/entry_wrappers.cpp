@@ -82,7 +82,8 @@ struct wrap<Row, Copy, Roles, CUresult(A...)> {
       if (__builtin_expect(make == nullptr, 0)) return CUDA_ERROR_NOT_FOUND;
       // Read before the driver writes over them (cuThreadExchangeStreamCaptureMode).
       const call_facts facts = facts_of(args...);
-      const int noted = before_state(Row, facts, caller_of(__builtin_frame_address(0)));
+      const int noted =
+          before_state(Row, facts, caller_of(__builtin_frame_address(0), __builtin_dwarf_cfa()));
       const CUresult result = make(args...);
       after_state(Row, facts, result, noted);
       return result;
