@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // Acquire and release: the two edges between a producer's and a consumer's stream.
+#include "env.hpp"
 #include "plan.hpp"
 #include "policy.hpp"
 #include "shim.hpp"
@@ -39,8 +40,7 @@ int issue(session& s, const planner& plan, const hostwait_cai_ready* in, size_t 
       if (const int code = s.record(e.event, producer)) return code;
       if (const int code = s.wait(plan.consumer(), e.event, cu_wait_external)) return code;
     } else {
-      const auto kind =
-          plan.consumer_captures() ? session::edge_kind::captured : session::edge_kind::there;
+      const auto kind = plan.consumer_captures() ? edge_kind::capture : edge_kind::there;
       uint64_t event = 0;
       if (const int code = s.mark(&producer, kind, e.context == asked, &event)) return code;
       if (const int code = s.wait(plan.consumer(), event, 0)) return code;
@@ -49,12 +49,58 @@ int issue(session& s, const planner& plan, const hostwait_cai_ready* in, size_t 
     }
     add(count.waits);
   }
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; plan.has_events() && i < n; ++i) {
     unsigned flags = 0;
     if (!plan.waits_for_event(in[i], &flags)) continue;
     if (const int code = s.wait(plan.consumer(), in[i].event, flags)) return code;
     add(count.event_waits);
   }
+  return HOSTWAIT_CAI_OK;
+}
+
+// Neither captures. A failure to find out is left to the general way, which asks again.
+[[gnu::always_inline]] inline bool free_of_captures(session& s, const stream_ref& consumer,
+                                                    const stream_ref& producer) {
+  capture_state there, here;
+  return s.probe(consumer, &here) == HOSTWAIT_CAI_OK && here.status == capture_state::none &&
+         s.probe(producer, &there) == HOSTWAIT_CAI_OK && there.status == capture_state::none;
+}
+
+// What acquire is called for most, without the planner: one array behind a handle, a handle that
+// consumes, no option that bears on it. False: the planner is to do it all.
+bool acquire_plain(session& s, const hostwait_cai_policy& policy, const hostwait_cai_ready& in,
+                   uint64_t consuming, hostwait_cai_ticket* ticket, int* code) {
+  if (in.kind != HOSTWAIT_CAI_READY_STREAM || in.stream <= HOSTWAIT_CAI_PER_THREAD ||
+      consuming <= HOSTWAIT_CAI_PER_THREAD ||
+      (policy.options & ~uint32_t{HOSTWAIT_CAI_NO_BACK_EDGE}) != 0 || !sync_wanted(policy)) {
+    return false;
+  }
+  const stream_ref consumer{consuming, 0};
+  stream_ref producer{};
+  if (s.name_again(in.stream, 0, &producer) != HOSTWAIT_CAI_OK ||
+      !free_of_captures(s, consumer, producer)) {
+    return false;
+  }
+  uint64_t event = 0;
+  *code = s.mark(&producer, edge_kind::there, false, &event);
+  if (*code == HOSTWAIT_CAI_OK) *code = s.wait(consumer, event, 0);
+  if (*code != HOSTWAIT_CAI_OK) return true;
+  ticket->edge[ticket->count++] = {producer.stream, producer.context, 0};
+  add(s.thread->count.waits);
+  return true;
+}
+
+[[gnu::noinline]] int acquire_planned(session& s, const hostwait_cai_policy& policy,
+                                      const hostwait_cai_ready* in, size_t n, uint64_t consumer,
+                                      bool way_back, hostwait_cai_ticket* ticket) {
+  clear(s.sink.target);  // acquire_plain may have failed
+  planner plan(s, policy, consumer, way_back, ticket);
+  for (size_t i = 0; i < n; ++i) {
+    if (const int code = plan.add(in[i], static_cast<int32_t>(i))) return code;
+  }
+  s.sink.array = -1;
+  if (const int code = issue(s, plan, in, n, ticket)) return code;
+  ticket->context = plan.consumer().context;
   return HOSTWAIT_CAI_OK;
 }
 
@@ -109,7 +155,7 @@ int give_back_edge(session& s, const hostwait_cai_ticket& ticket, consumer_end& 
                 "stream", -1, "no back edge: the streams are not in the same capture");
   }
   if (consumer.event == 0) {
-    const auto kind = one_capture ? session::edge_kind::captured : session::edge_kind::back;
+    const auto kind = one_capture ? edge_kind::capture : edge_kind::back;
     uint64_t event = 0;
     if (const int code = s.mark(&consumer.stream, kind, consumer.alive, &event)) return code;
     consumer.event = event;
@@ -119,13 +165,15 @@ int give_back_edge(session& s, const hostwait_cai_ticket& ticket, consumer_end& 
   return HOSTWAIT_CAI_OK;
 }
 
-int give_back_all(session& s, const hostwait_cai_ticket& ticket, bool host) {
+[[gnu::noinline]] int give_back_all(session& s, const hostwait_cai_ticket& ticket, bool host) {
+  clear(s.sink.target);  // give_back_plain may have failed
   consumer_end consumer{};
   if (const int code = name_consumer(s, ticket, &consumer.stream)) return code;
   if (const int code = s.probe(consumer.stream, &consumer.capture)) return code;
-  for (uint32_t i = 0; !host && ticket.thread == s.thread->number && i < ticket.count; ++i) {
+  const bool same_thread = !host && ticket.thread == s.thread->number;
+  for (uint32_t i = 0; same_thread && !consumer.alive && i < ticket.count; ++i) {
     const hostwait_cai_edge& e = edge_at(ticket, i);
-    consumer.alive |= e.event == 0 && e.context == consumer.stream.context;
+    consumer.alive = e.event == 0 && e.context == consumer.stream.context;
   }
   int first = HOSTWAIT_CAI_OK;
   for (uint32_t i = 0; i < ticket.count; ++i) {
@@ -137,6 +185,26 @@ int give_back_all(session& s, const hostwait_cai_ticket& ticket, bool host) {
     s.sink.target = nullptr;  // the first error is the one that is told
   }
   return first;
+}
+
+// The way back of what acquire_plain has ordered. False: nothing has been done.
+bool give_back_plain(session& s, const hostwait_cai_ticket& ticket, int* code) {
+  const stream_ref producer{ticket.edge[0].stream, ticket.edge[0].context};
+  if (ticket.count != 1 || ticket.edge[0].event != 0 ||
+      ticket.consumer <= HOSTWAIT_CAI_PER_THREAD || producer.stream <= HOSTWAIT_CAI_PER_THREAD) {
+    return false;
+  }
+  stream_ref consumer{};
+  if (s.name_again(ticket.consumer, 0, &consumer) != HOSTWAIT_CAI_OK ||
+      !free_of_captures(s, consumer, producer)) {
+    return false;
+  }
+  const bool alive = ticket.thread == s.thread->number && producer.context == consumer.context;
+  uint64_t event = 0;
+  *code = s.mark(&consumer, edge_kind::back, alive, &event);
+  if (*code == HOSTWAIT_CAI_OK) *code = s.wait(producer, event, 0);
+  if (*code == HOSTWAIT_CAI_OK) add(s.thread->count.back_edges);
+  return true;
 }
 
 void give_back_events(const hostwait_cai_driver& driver, const hostwait_cai_ticket& ticket,
@@ -177,21 +245,18 @@ int hostwait_cai_acquire(const hostwait_cai_ready* in, size_t n, hostwait_cai_st
   }
   session s;
   if (const int code = s.open(err)) return code;
-  const hostwait_cai_policy policy = complete_policy(given);
-  planner plan(s, policy, consumer.value, out != nullptr, ticket);
+  hostwait_cai_policy room;
+  const hostwait_cai_policy& policy = policy_in_force(given, &room);
   int code = HOSTWAIT_CAI_OK;
-  for (size_t i = 0; i < n && code == HOSTWAIT_CAI_OK; ++i) {
-    code = plan.add(in[i], static_cast<int32_t>(i));
+  if (n != 1 || !acquire_plain(s, policy, *in, consumer.value, ticket, &code)) {
+    code = acquire_planned(s, policy, in, n, consumer.value, out != nullptr, ticket);
   }
-  s.sink.array = -1;
-  if (code == HOSTWAIT_CAI_OK) code = issue(s, plan, in, n, ticket);
   if (code != HOSTWAIT_CAI_OK || out == nullptr) {
     if (code != HOSTWAIT_CAI_OK) hostwait_cai_drop_external(ticket);
     free_edges(ticket);
     return code;
   }
   ticket->state = HOSTWAIT_CAI_TICKET_STREAM;
-  ticket->context = plan.consumer().context;
   if (policy.capture != HOSTWAIT_CAI_CAPTURE_ERROR) ticket->flags |= ticket_skip_boundary;
   if ((policy.lenient & HOSTWAIT_CAI_LENIENT_THREAD) || policy.ptds == HOSTWAIT_CAI_PTDS_JOIN) {
     ticket->flags |= ticket_join_other_thread;
@@ -212,8 +277,10 @@ int hostwait_cai_release(hostwait_cai_ticket* ticket, hostwait_cai_error* err) {
   if (code == HOSTWAIT_CAI_OK) {
     const bool owed = host ? (ticket->flags & ticket_attached) != 0
                            : ticket->count > 0 && !(ticket->flags & ticket_no_back_edge);
-    if (owed) code = give_back_all(s, *ticket, host);
-    give_back_events(*s.driver, *ticket, host);
+    if (owed && (host || !give_back_plain(s, *ticket, &code))) {
+      code = give_back_all(s, *ticket, host);
+    }
+    if (host || ticket->done != 0) give_back_events(*s.driver, *ticket, host);
   }
   ticket->done = 0;
   // External events stay with the ticket: the graph waits for them until drop_external.

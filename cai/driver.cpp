@@ -55,14 +55,14 @@ constexpr entry entries[] = {
 #undef ENTRY
 
 hostwait_cai_driver table;
-std::atomic<const hostwait_cai_driver*> current{nullptr};
 std::atomic<bool> forked{false};
 pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 // In the child: a driver that was in use is dead, its handles are not to be passed to it.
 void after_fork_in_child() {
-  if (current.load(std::memory_order_relaxed) != nullptr) {
+  if (current_driver.load(std::memory_order_relaxed) != nullptr) {
     forked.store(true, std::memory_order_relaxed);
+    current_driver.store(nullptr, std::memory_order_relaxed);
   }
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   memcpy(&loading, &unlocked, sizeof loading);
@@ -102,9 +102,7 @@ const char* load(hostwait_cai_driver* out) {
 
 }  // namespace
 
-const hostwait_cai_driver* loaded_driver() {
-  return forked.load(std::memory_order_relaxed) ? nullptr : current.load(std::memory_order_acquire);
-}
+std::atomic<const hostwait_cai_driver*> current_driver{nullptr};
 
 int require_driver(const error_sink& sink, const hostwait_cai_driver** out) {
   *out = loaded_driver();
@@ -116,12 +114,12 @@ int require_driver(const error_sink& sink, const hostwait_cai_driver** out) {
   pthread_mutex_lock(&loading);
   watch_forks();
   const char* missing = nullptr;
-  if (current.load(std::memory_order_relaxed) == nullptr) {
+  if (current_driver.load(std::memory_order_relaxed) == nullptr) {
     missing = load(&table);
-    if (missing == nullptr) current.store(&table, std::memory_order_release);
+    if (missing == nullptr) current_driver.store(&table, std::memory_order_release);
   }
   pthread_mutex_unlock(&loading);
-  *out = current.load(std::memory_order_acquire);
+  *out = current_driver.load(std::memory_order_acquire);
   if (missing == nullptr) return HOSTWAIT_CAI_OK;
   return fail(sink, HOSTWAIT_CAI_ERR_NO_DRIVER, "", -1, "the CUDA driver cannot be used: %s",
               missing);
@@ -147,12 +145,12 @@ int hostwait_cai_set_driver(const hostwait_cai_driver* given) {
   watch_forks();
   forget_everything();
   forked.store(false, std::memory_order_relaxed);
-  current.store(nullptr, std::memory_order_relaxed);
+  current_driver.store(nullptr, std::memory_order_relaxed);
   if (given != nullptr) {
     table = hostwait_cai_driver{};
     memcpy(&table, given, given->size < sizeof table ? given->size : sizeof table);
     table.size = sizeof table;
-    current.store(&table, std::memory_order_release);
+    current_driver.store(&table, std::memory_order_release);
   }
   pthread_mutex_unlock(&loading);
   return HOSTWAIT_CAI_OK;

@@ -3,6 +3,8 @@
 // The driver's functions: found at run time, or injected.
 #pragma once
 
+#include <atomic>
+
 #include "error.hpp"
 
 namespace hostwait::cai {
@@ -38,8 +40,13 @@ enum : unsigned {
 // The table, loaded if need be; else ERR_NO_DRIVER or ERR_FORKED.
 int require_driver(const error_sink& sink, const hostwait_cai_driver** out);
 
+// NULL until the first call that needs a driver, and in the child of a process that used one.
+extern std::atomic<const hostwait_cai_driver*> current_driver;
+
 // The table if it is loaded already.
-const hostwait_cai_driver* loaded_driver();
+inline const hostwait_cai_driver* loaded_driver() {
+  return current_driver.load(std::memory_order_acquire);
+}
 
 inline void* handle(uint64_t value) {
   return reinterpret_cast<void*>(value);

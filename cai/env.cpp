@@ -18,9 +18,6 @@ namespace {
 constexpr char sync_name[] = "HOSTWAIT_CUDA_ARRAY_INTERFACE_SYNC";
 constexpr char version_name[] = "HOSTWAIT_CUDA_ARRAY_INTERFACE_EXPORT_VERSION";
 
-constexpr unsigned read_bit = 1, off_bit = 2, version_2_bit = 4;
-std::atomic<unsigned> cached{0};
-
 pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 char aliases[256];   // under `reading`
 char misspelt[256];  // the first variable not understood, "" for none
@@ -85,32 +82,25 @@ int first_of(const char* own, bool version) {
 unsigned read_all() {
   misspelt[0] = '\0';
   tell.store(false, std::memory_order_relaxed);
-  unsigned bits = read_bit;
-  if (first_of(sync_name, false) == 0) bits |= off_bit;
-  if (first_of(version_name, true) == 2) bits |= version_2_bit;
-  return bits;
-}
-
-unsigned environment() {
-  unsigned bits = cached.load(std::memory_order_acquire);
-  if (__builtin_expect(bits != 0, 1)) return bits;
-  pthread_mutex_lock(&reading);
-  bits = cached.load(std::memory_order_relaxed);
-  if (bits == 0) {
-    bits = read_all();
-    cached.store(bits, std::memory_order_release);
-  }
-  pthread_mutex_unlock(&reading);
+  unsigned bits = env_read;
+  if (first_of(sync_name, false) == 0) bits |= env_sync_off;
+  if (first_of(version_name, true) == 2) bits |= env_version_2;
   return bits;
 }
 
 }  // namespace
 
-bool env_sync() {
-  return !(environment() & off_bit);
-}
-int env_export_version() {
-  return environment() & version_2_bit ? 2 : 3;
+std::atomic<unsigned> env_cached{0};
+
+unsigned read_environment() {
+  pthread_mutex_lock(&reading);
+  unsigned bits = env_cached.load(std::memory_order_relaxed);
+  if (bits == 0) {
+    bits = read_all();
+    env_cached.store(bits, std::memory_order_release);
+  }
+  pthread_mutex_unlock(&reading);
+  return bits;
 }
 
 }  // namespace hostwait::cai
@@ -122,8 +112,8 @@ int hostwait_cai_env_get(hostwait_cai_environment* out, hostwait_cai_error* err)
   const error_sink sink{err};
   const unsigned bits = environment();
   if (out != nullptr) {
-    out->sync = !(bits & off_bit);
-    out->export_version = static_cast<uint8_t>(bits & version_2_bit ? 2 : 3);
+    out->sync = !(bits & env_sync_off);
+    out->export_version = static_cast<uint8_t>(bits & env_version_2 ? 2 : 3);
   }
   if (!tell.exchange(false, std::memory_order_relaxed)) return HOSTWAIT_CAI_OK;
   return fail(sink, HOSTWAIT_CAI_ERR_ENV, "", -1, "%s has a value that is not understood",
@@ -132,7 +122,7 @@ int hostwait_cai_env_get(hostwait_cai_environment* out, hostwait_cai_error* err)
 
 void hostwait_cai_env_refresh(void) {
   pthread_mutex_lock(&reading);
-  cached.store(read_all(), std::memory_order_release);
+  env_cached.store(read_all(), std::memory_order_release);
   pthread_mutex_unlock(&reading);
 }
 
@@ -142,7 +132,7 @@ int hostwait_cai_env_aliases(const char* names) {
   pthread_mutex_lock(&reading);
   memset(aliases, 0, sizeof aliases);
   if (length > 0) memcpy(aliases, names, length);
-  cached.store(read_all(), std::memory_order_release);
+  env_cached.store(read_all(), std::memory_order_release);
   pthread_mutex_unlock(&reading);
   return HOSTWAIT_CAI_OK;
 }

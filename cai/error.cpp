@@ -48,22 +48,7 @@ constexpr lower_names make_lower_names() {
 
 constexpr lower_names names = make_lower_names();
 
-// An older caller's struct may end before `text`; only whole fields inside its size are written.
-bool has(const hostwait_cai_error* err, size_t end) {
-  return err->size >= end;
-}
-
 }  // namespace
-
-void clear(hostwait_cai_error* err) {
-  if (err == nullptr || !has(err, offsetof(hostwait_cai_error, text))) return;
-  err->code = HOSTWAIT_CAI_OK;
-  err->driver = 0;
-  err->index = -1;
-  err->array = -1;
-  err->key = "";
-  if (has(err, sizeof *err)) err->text[0] = '\0';
-}
 
 int fail(const error_sink& sink, int code, const char* key, int32_t index, const char* format,
          ...) {

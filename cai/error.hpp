@@ -17,7 +17,20 @@ struct error_sink {
   bool in_mask = false;
 };
 
-void clear(hostwait_cai_error* err);
+// An older caller's struct may end before `text`; only whole fields inside its size are written.
+inline bool has(const hostwait_cai_error* err, size_t end) {
+  return err->size >= end;
+}
+
+inline void clear(hostwait_cai_error* err) {
+  if (err == nullptr || !has(err, offsetof(hostwait_cai_error, text))) return;
+  err->code = HOSTWAIT_CAI_OK;
+  err->driver = 0;
+  err->index = -1;
+  err->array = -1;
+  err->key = "";
+  if (has(err, sizeof *err)) err->text[0] = '\0';
+}
 
 // Fill the sink (if any) and return `code`.
 [[gnu::format(printf, 5, 6)]] int fail(const error_sink& sink, int code, const char* key,

@@ -67,7 +67,7 @@ int join(session& s, const hostwait_cai_export& request) {
                     "the pending streams are not in the same capture");
       }
       const bool captured = capture.status == capture_state::active;
-      const auto kind = captured ? session::edge_kind::captured : session::edge_kind::there;
+      const auto kind = captured ? edge_kind::capture : edge_kind::there;
       uint64_t event = 0;
       if (const int code = s.mark(&other, kind, false, &event)) return code;
       if (const int code = s.wait(chosen, event, 0)) return code;

@@ -9,8 +9,7 @@
 
 namespace hostwait::cai {
 
-int planner::add(const hostwait_cai_ready& ready, int32_t index) {
-  session_.sink.array = index;
+int planner::add_other(const hostwait_cai_ready& ready, int32_t index) {
   counters& count = session_.thread->count;
   if (ready.kind == HOSTWAIT_CAI_READY_NOW) {
     hostwait::cai::add(count.ready_now);
@@ -22,8 +21,6 @@ int planner::add(const hostwait_cai_ready& ready, int32_t index) {
   }
   if (!sync_wanted(policy_)) return opt_out(ready, index);
   switch (ready.kind) {
-    case HOSTWAIT_CAI_READY_STREAM:
-      return add_stream(ready.stream, ready);
     case HOSTWAIT_CAI_READY_EVENT:
       return add_event(ready);
     case HOSTWAIT_CAI_READY_UNKNOWN:
@@ -69,7 +66,8 @@ int planner::opt_out(const hostwait_cai_ready& ready, int32_t index) {
 
 // Where the thread has no context, the consumer's 1 and 2 are those of the data's context, or of
 // the producer's stream.
-int planner::probe_consumer(const hostwait_cai_ready& ready, uint64_t producer_context) {
+[[gnu::always_inline]] inline int planner::probe_consumer(const hostwait_cai_ready& ready,
+                                                          uint64_t producer_context) {
   if (consumer_probed_ || for_host()) return HOSTWAIT_CAI_OK;
   if (consumer_.context == 0 && consumer_.stream <= HOSTWAIT_CAI_PER_THREAD) {
     consumer_.context = producer_context;
@@ -110,7 +108,7 @@ int planner::boundary(const stream_ref* producer, const capture_state& capture) 
               "the producer's and the consumer's stream are not in the same capture");
 }
 
-int planner::judge_captures(const stream_ref& producer, bool* drop) {
+[[gnu::always_inline]] inline int planner::judge_captures(const stream_ref& producer, bool* drop) {
   *drop = false;
   if (policy_.options & HOSTWAIT_CAI_TRUST_NO_CAPTURE) return HOSTWAIT_CAI_OK;
   capture_state capture;
@@ -149,7 +147,7 @@ int planner::implied(const stream_ref& producer, bool* yes) {
   return session_.is_blocking(other, yes);
 }
 
-int planner::keep(const stream_ref& stream, uint64_t marker) {
+[[gnu::always_inline]] inline int planner::keep(const stream_ref& stream, uint64_t marker) {
   if (has_edge(*ticket_, stream)) {
     for (uint32_t i = 0; i < ticket_->count; ++i) {
       hostwait_cai_edge& e = edge_at(*ticket_, i);
@@ -218,6 +216,7 @@ int planner::add_stream(uint64_t stream, const hostwait_cai_ready& ready) {
 
 int planner::add_event(const hostwait_cai_ready& ready) {
   if (ready.event == 0) return HOSTWAIT_CAI_OK;
+  events_ = true;
   if (const int code = probe_consumer(ready)) return code;
   if (consumer_capture_.status == capture_state::none) return HOSTWAIT_CAI_OK;
   if (consumer_capture_.status == capture_state::invalidated) {

@@ -3,6 +3,7 @@
 // Decides what an acquire has to do, array by array, before anything is ordered.
 #pragma once
 
+#include "env.hpp"
 #include "ticket.hpp"
 
 namespace hostwait::cai {
@@ -18,14 +19,22 @@ class planner {
     consumer_ = {consumer, default_stream ? s.current() : 0};
   }
 
-  int add(const hostwait_cai_ready& ready, int32_t index);
+  int add(const hostwait_cai_ready& ready, int32_t index) {
+    session_.sink.array = index;
+    if (ready.kind == HOSTWAIT_CAI_READY_STREAM && ready.stream != 0 && sync_wanted(policy_)) {
+      return add_stream(ready.stream, ready);
+    }
+    return add_other(ready, index);
+  }
 
   const stream_ref& consumer() const { return consumer_; }
   bool consumer_captures() const { return consumer_capture_.status == capture_state::active; }
+  bool has_events() const { return events_; }
   // Foreign events that are to be waited for, one after the other: true, and how.
   bool waits_for_event(const hostwait_cai_ready& ready, unsigned* flags) const;
 
  private:
+  int add_other(const hostwait_cai_ready& ready, int32_t index);
   int add_stream(uint64_t stream, const hostwait_cai_ready& ready);
   int add_event(const hostwait_cai_ready& ready);
   int add_unknown(const hostwait_cai_ready& ready);
@@ -47,6 +56,7 @@ class planner {
   stream_ref consumer_;
   capture_state consumer_capture_;
   bool consumer_probed_ = false;
+  bool events_ = false;
 };
 
 }  // namespace hostwait::cai

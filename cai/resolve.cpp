@@ -181,6 +181,6 @@ int hostwait_cai_prepare(hostwait_cai_error* err) {
   session s;
   if (const int code = s.open(err)) return code;
   if (s.current() == 0) return HOSTWAIT_CAI_OK;
-  event_slot slot;
-  return slot_for(s, s.current(), false, &slot);
+  const event_slot* slot = nullptr;
+  return s.slot_for(s.current(), false, &slot);
 }

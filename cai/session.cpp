@@ -24,14 +24,10 @@ relaxed_capture_mode::~relaxed_capture_mode() {
   if (driver_.thread_exchange_capture_mode != nullptr) driver_.thread_exchange_capture_mode(&mode_);
 }
 
-int session::open(hostwait_cai_error* err) {
-  sink.target = err;
+int session::open_first() {
   if (const int code = require_driver(sink, &driver)) return code;
-  thread = this_thread();
-  if (thread == nullptr) {
-    return fail(sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
-  }
-  return HOSTWAIT_CAI_OK;
+  if (thread != nullptr) return HOSTWAIT_CAI_OK;
+  return fail(sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
 }
 
 int session::open_on(hostwait_cai_stream stream, const char* captured, hostwait_cai_error* err,
@@ -57,27 +53,6 @@ uint64_t session::current() const {
   return current_;
 }
 
-// A handle names its context itself, so the call is first made in whatever context is current. That
-// it needs one, or the stream's own, shows in the result; such a refusal has no effects.
-template <typename Call>
-int session::call_on(const stream_ref& stream, Call&& call) {
-  if (stream.stream > HOSTWAIT_CAI_PER_THREAD) {
-    const int result = call();
-    if (result != cu_invalid_context && result != cu_invalid_handle) return result;
-    stream_ref named = stream;
-    if (named.context == 0) {
-      void* owner = nullptr;
-      if (driver->stream_get_ctx(handle(stream.stream), &owner) != cu_success) return result;
-      named.context = value(owner);
-    }
-    if (named.context == current()) return result;
-    const in_context scope(*this, named.context);
-    return scope.result() == cu_success ? call() : result;
-  }
-  const in_context scope(*this, stream.context);
-  return scope.result() == cu_success ? call() : scope.result();
-}
-
 int session::name(uint64_t stream, uint64_t context, stream_ref* out) {
   *out = {stream, context};
   if (stream <= HOSTWAIT_CAI_PER_THREAD) return HOSTWAIT_CAI_OK;
@@ -88,14 +63,7 @@ int session::name(uint64_t stream, uint64_t context, stream_ref* out) {
   return HOSTWAIT_CAI_OK;
 }
 
-int session::name_again(uint64_t stream, uint64_t context, stream_ref* out) {
-  *out = {stream, context};
-  if (stream <= HOSTWAIT_CAI_PER_THREAD) return HOSTWAIT_CAI_OK;
-  for (const known_stream& known : thread->known) {
-    if (known.stream != stream) continue;
-    out->context = known.context;
-    return HOSTWAIT_CAI_OK;
-  }
+int session::name_first(uint64_t stream, uint64_t context, stream_ref* out) {
   if (const int code = name(stream, context, out)) return code;
   thread->known[thread->next_known++ % known_streams] = {stream, out->context};
   return HOSTWAIT_CAI_OK;
@@ -138,12 +106,7 @@ int session::ask_pointer(unsigned count, int* attributes, void** results, uint64
   return driver->pointer_get_attributes(count, attributes, results, ptr);
 }
 
-int session::probe(const stream_ref& stream, capture_state* out) {
-  *out = {};
-  int status = cu_capture_none;
-  int result =
-      call_on(stream, [&] { return driver->stream_is_capturing(handle(stream.stream), &status); });
-  if (result == cu_success && status == cu_capture_none) return HOSTWAIT_CAI_OK;
+int session::judge_probe(const stream_ref& stream, int result, int status, capture_state* out) {
   if (result == cu_capture_implicit) {
     out->status = capture_state::implicit;
     return HOSTWAIT_CAI_OK;
@@ -192,35 +155,24 @@ int session::record(uint64_t event, const stream_ref& on) {
   return result == cu_success ? HOSTWAIT_CAI_OK : driver_failure(sink, result, "cuEventRecord");
 }
 
-int session::wait(const stream_ref& stream, uint64_t event, unsigned flags) {
-  const int result = call_on(stream, [&] {
-    return driver->stream_wait_event(handle(stream.stream), handle(event), flags);
-  });
-  return result == cu_success ? HOSTWAIT_CAI_OK : driver_failure(sink, result, "cuStreamWaitEvent");
-}
-
-int session::mark(stream_ref* from, edge_kind kind, bool alive, uint64_t* event) {
-  for (bool again = false;; again = true) {
-    event_slot slot;
-    if (const int code = slot_for(*this, from->context, alive && !again, &slot)) return code;
-    void* const own = kind == edge_kind::there  ? slot.there
-                      : kind == edge_kind::back ? slot.back
-                                                : slot.capture;
-    *event = value(own);
-    const int result =
-        call_on(*from, [&] { return driver->event_record(own, handle(from->stream)); });
-    if (result == cu_success) return HOSTWAIT_CAI_OK;
-    // An event of another context than the stream's: was the handle used again elsewhere?
-    const uint64_t context = from->context;
+// An event of another context than the stream's: was the handle used again elsewhere?
+int session::mark_again(int result, stream_ref* from, edge_kind kind, uint64_t* event) {
+  const auto forget = [this](uint64_t stream) {
     for (known_stream& known : thread->known) {
-      if (known.stream == from->stream) known = {};
+      if (known.stream == stream) known = {};
     }
-    if (again || result != cu_invalid_handle || from->stream <= HOSTWAIT_CAI_PER_THREAD ||
-        name(from->stream, 0, from) != HOSTWAIT_CAI_OK || from->context == context) {
-      return driver_failure(sink, result, "cuEventRecord");
-    }
-    clear(sink.target);
+  };
+  forget(from->stream);
+  const uint64_t context = from->context;
+  if (result != cu_invalid_handle || from->stream <= HOSTWAIT_CAI_PER_THREAD ||
+      name(from->stream, 0, from) != HOSTWAIT_CAI_OK || from->context == context) {
+    return driver_failure(sink, result, "cuEventRecord");
   }
+  clear(sink.target);
+  const event_slot* slot = nullptr;
+  if (const int code = slot_for(from->context, false, &slot)) return code;
+  *event = value(slot->events[static_cast<size_t>(kind)]);
+  return record(*event, *from);
 }
 
 }  // namespace hostwait::cai

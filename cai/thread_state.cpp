@@ -16,14 +16,13 @@ thread_state* all_states = nullptr;
 thread_state* free_states = nullptr;
 uint32_t last_number = 0;
 
-thread_local thread_state* mine = nullptr;
 pthread_key_t exit_key;
 pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 // At thread exit: hand the state on, events and counters included. No driver call.
 void give_back(void* state) {
   auto* s = static_cast<thread_state*>(state);
-  mine = nullptr;
+  own_state = nullptr;
   pthread_mutex_lock(&registry);
   s->next_free = free_states;
   free_states = s;
@@ -80,8 +79,9 @@ event_slot* free_slot(thread_state* thread) {
 
 }  // namespace
 
-thread_state* this_thread() {
-  if (__builtin_expect(mine != nullptr, 1)) return mine;
+constinit thread_local thread_state* own_state = nullptr;
+
+thread_state* first_state() {
   pthread_once(&exit_once, set_up);
   pthread_mutex_lock(&registry);
   thread_state* s = free_states;
@@ -101,60 +101,38 @@ thread_state* this_thread() {
   pthread_mutex_unlock(&registry);
   if (s == nullptr) return nullptr;
   pthread_setspecific(exit_key, s);
-  mine = s;
+  own_state = s;
   return s;
 }
 
-uint64_t context_id(const hostwait_cai_driver& driver, uint64_t context) {
-  unsigned long long id = 0;
-  if (driver.ctx_get_id == nullptr || driver.ctx_get_id(handle(context), &id) != cu_success) {
-    return 0;
-  }
-  return id;
-}
-
-int slot_for(const session& s, uint64_t context, bool alive, event_slot* out) {
-  thread_state* thread = s.thread;
+int fill_slot(const session& s, uint64_t context, uint64_t id, event_slot* known,
+              const event_slot** out) {
   const hostwait_cai_driver& driver = *s.driver;
-  event_slot* known = nullptr;
-  for (uint32_t i = 0; i < thread->slot_count && known == nullptr; ++i) {
-    if (thread->slots[i].context == context) known = &thread->slots[i];
-  }
-  if (known != nullptr && alive) {
-    *out = *known;
-    return HOSTWAIT_CAI_OK;
-  }
-  const uint64_t id = context_id(driver, context);
-  if (known != nullptr && known->context_id == id) {
-    *out = *known;
-    return HOSTWAIT_CAI_OK;
-  }
-  // Not seen before, or the events died with the former context.
   const in_context scope(s, context);
   if (scope.result() != cu_success) {
     return driver_failure(s.sink, scope.result(), "cuCtxPushCurrent");
   }
-  *out = {context, id, nullptr, nullptr, nullptr};
-  void** const events[] = {&out->there, &out->back, &out->capture};
+  event_slot made{context, id, {}};
   int code = HOSTWAIT_CAI_OK;
-  for (void** event : events) {
+  for (void*& event : made.events) {
     if (code == HOSTWAIT_CAI_OK) {
-      code = create(thread, driver, cu_event_disable_timing, event, s.sink);
+      code = create(s.thread, driver, cu_event_disable_timing, &event, s.sink);
     }
   }
   event_slot* slot = known;
   if (code == HOSTWAIT_CAI_OK && slot == nullptr) {
-    slot = free_slot(thread);
+    slot = free_slot(s.thread);
     if (slot == nullptr) {
       code = fail(s.sink, HOSTWAIT_CAI_ERR_NO_MEMORY, "", -1, "out of memory");
     }
   }
   if (code == HOSTWAIT_CAI_OK) {
-    *slot = *out;
+    *slot = made;
+    *out = slot;
     return code;
   }
-  for (void** event : events) {
-    if (*event != nullptr) driver.event_destroy(*event);
+  for (void* event : made.events) {
+    if (event != nullptr) driver.event_destroy(event);
   }
   return code;
 }

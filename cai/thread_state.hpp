@@ -49,11 +49,11 @@ struct counters {
 // binds to the latest record at its call (R27). `there` is recorded on producers' streams and
 // `back` on consumers', so that in a steady exchange neither goes from stream to stream; `capture`
 // is recorded in captures only, where an event belongs to the graph.
+enum class edge_kind : uint8_t { there, back, capture };
+constexpr size_t edge_kinds = 3;
 struct event_slot {
   uint64_t context, context_id;
-  void* there;
-  void* back;
-  void* capture;
+  void* events[edge_kinds];
 };
 
 // The context that a stream handle had when it was last asked for.
@@ -76,18 +76,25 @@ struct thread_state {
   thread_state* next_free;  // of those without a thread
 };
 
+// NULL before the thread's first call. Initial-exec: no call is made to find it; it takes 8 bytes
+// of what the loader keeps for libraries that are loaded later.
+extern constinit thread_local thread_state* own_state __attribute__((tls_model("initial-exec")));
+thread_state* first_state();
+
 // The calling thread's state; NULL only without memory.
-thread_state* this_thread();
+inline thread_state* this_thread() {
+  return __builtin_expect(own_state != nullptr, 1) ? own_state : first_state();
+}
 
 // Adds to a counter of the calling thread: one writer, so no atomic addition is needed.
 inline void add(std::atomic<uint64_t>& counter, uint64_t n = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
-// The slot of `context`; events are created as needed, entries of contexts that are gone are
-// dropped. `alive`: this thread has asked for the slot before, and a stream of that context has
-// been alive ever since, so the driver is not asked again whether it is the same context.
-int slot_for(const session& s, uint64_t context, bool alive, event_slot* out);
+// Creates events for `context` in `known`, whose former context at that address is gone, or in a
+// slot of its own where `known` is NULL.
+int fill_slot(const session& s, uint64_t context, uint64_t id, event_slot* known,
+              const event_slot** out);
 
 // Events that are polled or waited for by the host: taken from and given back to a pool per
 // context. `context` must be current for take_event.
@@ -95,8 +102,13 @@ int take_event(thread_state* thread, const hostwait_cai_driver& driver, uint64_t
                const error_sink& sink, uint64_t* event);
 void give_event(const hostwait_cai_driver& driver, uint64_t context, uint64_t event);
 
-// A number that differs between a context and a later one at the same address.
-uint64_t context_id(const hostwait_cai_driver& driver, uint64_t context);
+// A number that differs between a context and a later one at the same address; 0 for drivers
+// without.
+inline uint64_t context_id(const hostwait_cai_driver& driver, uint64_t context) {
+  unsigned long long id = 0;
+  if (driver.ctx_get_id == nullptr) return 0;
+  return driver.ctx_get_id(handle(context), &id) == cu_success ? id : 0;
+}
 
 // Retained once per device and never released.
 int primary_context(const hostwait_cai_driver& driver, int device, uint64_t* context);

@@ -3,6 +3,8 @@
 // The edges that a ticket holds: four inline, more on the heap.
 #pragma once
 
+#include <cstdlib>
+
 #include "session.hpp"
 
 namespace hostwait::cai {
@@ -23,11 +25,46 @@ inline bool is_external(const hostwait_cai_edge& e) {
   return e.event > edge_back_only;
 }
 
-void reset(hostwait_cai_ticket* ticket);  // no memory is freed: for fresh tickets
-void free_edges(hostwait_cai_ticket* ticket);
-hostwait_cai_edge& edge_at(hostwait_cai_ticket& ticket, uint32_t i);
-const hostwait_cai_edge& edge_at(const hostwait_cai_ticket& ticket, uint32_t i);
-bool has_edge(const hostwait_cai_ticket& ticket, const stream_ref& stream);
-bool add_edge(hostwait_cai_ticket* ticket, const hostwait_cai_edge& edge);  // false: no memory
+constexpr uint32_t inline_edges = sizeof(hostwait_cai_ticket::edge) / sizeof(hostwait_cai_edge);
+
+// No memory is freed: for fresh tickets. Only what is read is written: the same-stream path is
+// counted in nanoseconds.
+inline void reset(hostwait_cai_ticket* ticket) {
+  ticket->size = sizeof *ticket;
+  ticket->state = HOSTWAIT_CAI_TICKET_IDLE;
+  ticket->flags = 0;
+  ticket->count = 0;
+  ticket->thread = 0;
+  ticket->consumer = ticket->context = ticket->done = 0;
+  ticket->more = nullptr;
+}
+
+inline void free_edges(hostwait_cai_ticket* ticket) {
+  if (ticket->more != nullptr) free(ticket->more);
+  ticket->more = nullptr;
+  ticket->count = 0;
+}
+
+template <typename Ticket>  // const or not
+inline auto& edge_at(Ticket& ticket, uint32_t i) {
+  return i < inline_edges ? ticket.edge[i] : ticket.more[i - inline_edges];
+}
+
+inline bool has_edge(const hostwait_cai_ticket& ticket, const stream_ref& stream) {
+  for (uint32_t i = 0; i < ticket.count; ++i) {
+    const hostwait_cai_edge& e = edge_at(ticket, i);
+    if (e.stream == stream.stream && e.context == stream.context) return true;
+  }
+  return false;
+}
+
+bool add_to_heap(hostwait_cai_ticket* ticket, const hostwait_cai_edge& edge);
+
+inline bool add_edge(hostwait_cai_ticket* ticket,
+                     const hostwait_cai_edge& edge) {  // false: no memory
+  if (ticket->count >= inline_edges) return add_to_heap(ticket, edge);
+  ticket->edge[ticket->count++] = edge;
+  return true;
+}
 
 }  // namespace hostwait::cai

@@ -2,7 +2,8 @@
 // Copyright The hostwait authors
 // Costs of the exchange library, as ratios to the driver's own calls in the same run. One JSON
 // object a line; medians over rounds that take turns. With the argument "quick" each call is made a
-// few times only, for tools that check memory.
+// few times only, for tools that check memory. "own N" makes N handshakes on a driver whose calls
+// do nothing, without a GPU, for tools that count instructions.
 #include <hostwait/cai.h>
 
 #include <cstring>
@@ -15,6 +16,8 @@ int rounds = 11;
 // Below the depth of a stream's queue, so that no enqueue waits for the device.
 constexpr int batch = 200;
 int batches = 25;
+// Of the comparisons, see handshake().
+int compared_rounds = 31;
 
 uint64_t value(const void* handle) {
   return reinterpret_cast<uint64_t>(handle);
@@ -26,17 +29,25 @@ void check(int code, const hostwait_cai_error& err) {
   exit(1);
 }
 
-// Nanoseconds per call; the streams are emptied between the batches, outside the time.
+// Microseconds for a batch; the streams are emptied after it, outside the time.
+template <typename Function>
+double one_batch(Function&& call) {
+  const auto begin = gpu::clock::now();
+  for (int i = 0; i < batch; ++i) call();
+  const double taken = gpu::microseconds_since(begin);
+  gpu::synchronize_all();
+  return taken;
+}
+
+double ns_per_call(double microseconds) {
+  return microseconds * 1000 / (batches * batch);
+}
+
 template <typename Function>
 double per_call(Function&& call) {
   double total = 0;
-  for (int b = 0; b < batches; ++b) {
-    const auto begin = gpu::clock::now();
-    for (int i = 0; i < batch; ++i) call();
-    total += gpu::microseconds_since(begin);
-    gpu::synchronize_all();
-  }
-  return total * 1000 / (batches * batch);
+  for (int b = 0; b < batches; ++b) total += one_batch(call);
+  return ns_per_call(total);
 }
 
 template <typename Function>
@@ -57,6 +68,9 @@ hostwait_cai_ready behind(CUstream stream, CUcontext context) {
   return r;
 }
 
+// The clock of a shared machine drifts by more than what is measured. So batches of the bare pairs
+// and of ours take turns, each second turn the other way round, and a round's ratio is that of its
+// two sums.
 void handshake(const std::string& name, const hostwait_cai_ready& in, CUstream producer,
                CUstream consumer, const hostwait_cai_policy* policy) {
   hostwait_cai_error err;
@@ -76,10 +90,17 @@ void handshake(const std::string& name, const hostwait_cai_ready& in, CUstream p
   per_call(bare);
   per_call(ours);
   std::vector<double> bare_ns, ours_ns, ratio;
-  for (int r = 0; r < rounds; ++r) {
-    bare_ns.push_back(per_call(bare));
-    ours_ns.push_back(per_call(ours));
-    ratio.push_back(ours_ns.back() / bare_ns.back());
+  for (int r = 0; r < compared_rounds; ++r) {
+    double bare_sum = 0, ours_sum = 0;
+    for (int b = 0; b < batches; ++b) {
+      const bool bare_first = b % 2 == 0;
+      if (bare_first) bare_sum += one_batch(bare);
+      ours_sum += one_batch(ours);
+      if (!bare_first) bare_sum += one_batch(bare);
+    }
+    bare_ns.push_back(ns_per_call(bare_sum));
+    ours_ns.push_back(ns_per_call(ours_sum));
+    ratio.push_back(ours_sum / bare_sum);
   }
   gpu::report(name + ".bare_pairs_ns", bare_ns, "ns");
   gpu::report(name + ".acquire_release_ns", ours_ns, "ns");
@@ -100,8 +121,8 @@ void event_kinds(CUstream s, CUstream c) {
   measure("step.pairs_with_two_events", [&] { pairs(one, two); });
 }
 
-// The library's own instructions: a driver whose calls do nothing.
-void own_cost(uint64_t context) {
+// A driver whose calls do nothing, for what the library itself takes.
+void use_no_driver() {
   hostwait_cai_driver none;
   HOSTWAIT_CAI_INIT(none);
   none.ctx_get_current = [](void** out) { return *out = reinterpret_cast<void*>(0x10), 0; };
@@ -125,16 +146,29 @@ void own_cost(uint64_t context) {
   none.device_can_access_peer = [](int*, int, int) { return 0; };
   none.device_get_attribute = [](int*, int, int) { return 0; };
   if (hostwait_cai_set_driver(&none) != HOSTWAIT_CAI_OK) exit(1);
-  hostwait_cai_ready in = behind(nullptr, nullptr);
-  in.stream = 0x5000;
-  in.context = context;
-  hostwait_cai_error err;
-  HOSTWAIT_CAI_INIT(err);
-  measure("pair.library_ns", [&] {
+}
+
+class own_handshake {
+ public:
+  own_handshake() : in_(behind(nullptr, nullptr)) {
+    in_.stream = 0x5000;
+    in_.context = 0x10;
+    HOSTWAIT_CAI_INIT(err_);
+  }
+  void operator()() {
     hostwait_cai_ticket ticket;
-    check(hostwait_cai_acquire(&in, 1, {0x6000}, nullptr, &ticket, &err), err);
-    check(hostwait_cai_release(&ticket, &err), err);
-  });
+    check(hostwait_cai_acquire(&in_, 1, {0x6000}, nullptr, &ticket, &err_), err_);
+    check(hostwait_cai_release(&ticket, &err_), err_);
+  }
+
+ private:
+  hostwait_cai_ready in_;
+  hostwait_cai_error err_;
+};
+
+void own_cost() {
+  use_no_driver();
+  measure("pair.library_ns", own_handshake());
   hostwait_cai_set_driver(nullptr);
 }
 
@@ -197,7 +231,13 @@ void steps(CUcontext context, CUstream s, CUstream c) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && strcmp(argv[1], "quick") == 0) rounds = batches = 1;
+  if (argc > 1 && strcmp(argv[1], "quick") == 0) rounds = compared_rounds = batches = 1;
+  if (argc > 2 && strcmp(argv[1], "own") == 0) {
+    use_no_driver();
+    own_handshake once;
+    for (int i = atoi(argv[2]); i > 0; --i) once();
+    return 0;
+  }
   const CUcontext context = gpu::start();
   hostwait_cai_error err;
   HOSTWAIT_CAI_INIT(err);
@@ -237,6 +277,6 @@ int main(int argc, char** argv) {
   });
   steps(context, s, c);
   event_kinds(s, c);
-  own_cost(value(context));
+  own_cost();
   return 0;
 }
