@@ -58,42 +58,44 @@ int issue(session& s, const planner& plan, const hostwait_cai_ready* in, size_t 
   return HOSTWAIT_CAI_OK;
 }
 
-// Neither captures. A failure to find out is left to the general way, which asks again.
-[[gnu::always_inline]] inline bool free_of_captures(session& s, const stream_ref& consumer,
-                                                    const stream_ref& producer) {
-  capture_state there, here;
-  return s.probe(consumer, &here) == HOSTWAIT_CAI_OK && here.status == capture_state::none &&
-         s.probe(producer, &there) == HOSTWAIT_CAI_OK && there.status == capture_state::none;
+[[gnu::always_inline]] inline int free_of_captures(session& s, const stream_ref& consumer,
+                                                   const stream_ref& producer, bool* free) {
+  capture_state here, there;
+  if (const int code = s.probe(consumer, &here)) return code;
+  if (const int code = s.probe(producer, &there)) return code;
+  *free = here.status == capture_state::none && there.status == capture_state::none;
+  return HOSTWAIT_CAI_OK;
 }
 
 // What acquire is called for most, without the planner: one array behind a handle, a handle that
-// consumes, no option that bears on it. False: the planner is to do it all.
-bool acquire_plain(session& s, const hostwait_cai_policy& policy, const hostwait_cai_ready& in,
-                   uint64_t consuming, hostwait_cai_ticket* ticket, int* code) {
+// consumes, no option that bears on it, no capture. `done` false: it is another case, and nothing
+// has been done but questions.
+int acquire_plain(session& s, const hostwait_cai_policy& policy, const hostwait_cai_ready& in,
+                  uint64_t consuming, hostwait_cai_ticket* ticket, bool* done) {
+  *done = false;
   if (in.kind != HOSTWAIT_CAI_READY_STREAM || in.stream <= HOSTWAIT_CAI_PER_THREAD ||
       consuming <= HOSTWAIT_CAI_PER_THREAD ||
       (policy.options & ~uint32_t{HOSTWAIT_CAI_NO_BACK_EDGE}) != 0 || !sync_wanted(policy)) {
-    return false;
+    return HOSTWAIT_CAI_OK;
   }
   const stream_ref consumer{consuming, 0};
   stream_ref producer{};
-  if (s.name_again(in.stream, 0, &producer) != HOSTWAIT_CAI_OK ||
-      !free_of_captures(s, consumer, producer)) {
-    return false;
-  }
+  s.sink.array = 0;
+  if (const int code = s.name_again(in.stream, 0, &producer)) return code;
+  if (const int code = free_of_captures(s, consumer, producer, done)) return code;
+  if (!*done) return HOSTWAIT_CAI_OK;
+  s.sink.array = -1;
   uint64_t event = 0;
-  *code = s.mark(&producer, edge_kind::there, false, &event);
-  if (*code == HOSTWAIT_CAI_OK) *code = s.wait(consumer, event, 0);
-  if (*code != HOSTWAIT_CAI_OK) return true;
+  if (const int code = s.mark(&producer, edge_kind::there, false, &event)) return code;
+  if (const int code = s.wait(consumer, event, 0)) return code;
   ticket->edge[ticket->count++] = {producer.stream, producer.context, 0};
   add(s.thread->count.waits);
-  return true;
+  return HOSTWAIT_CAI_OK;
 }
 
 [[gnu::noinline]] int acquire_planned(session& s, const hostwait_cai_policy& policy,
                                       const hostwait_cai_ready* in, size_t n, uint64_t consumer,
                                       bool way_back, hostwait_cai_ticket* ticket) {
-  clear(s.sink.target);  // acquire_plain may have failed
   planner plan(s, policy, consumer, way_back, ticket);
   for (size_t i = 0; i < n; ++i) {
     if (const int code = plan.add(in[i], static_cast<int32_t>(i))) return code;
@@ -166,7 +168,6 @@ int give_back_edge(session& s, const hostwait_cai_ticket& ticket, consumer_end& 
 }
 
 [[gnu::noinline]] int give_back_all(session& s, const hostwait_cai_ticket& ticket, bool host) {
-  clear(s.sink.target);  // give_back_plain may have failed
   consumer_end consumer{};
   if (const int code = name_consumer(s, ticket, &consumer.stream)) return code;
   if (const int code = s.probe(consumer.stream, &consumer.capture)) return code;
@@ -187,24 +188,25 @@ int give_back_edge(session& s, const hostwait_cai_ticket& ticket, consumer_end& 
   return first;
 }
 
-// The way back of what acquire_plain has ordered. False: nothing has been done.
-bool give_back_plain(session& s, const hostwait_cai_ticket& ticket, int* code) {
-  const stream_ref producer{ticket.edge[0].stream, ticket.edge[0].context};
-  if (ticket.count != 1 || ticket.edge[0].event != 0 ||
-      ticket.consumer <= HOSTWAIT_CAI_PER_THREAD || producer.stream <= HOSTWAIT_CAI_PER_THREAD) {
-    return false;
+// The way back of what acquire_plain has ordered. `done` as there.
+int give_back_plain(session& s, const hostwait_cai_ticket& ticket, bool* done) {
+  *done = false;
+  const hostwait_cai_edge& edge = ticket.edge[0];
+  if (ticket.count != 1 || edge.event != 0 || edge.stream <= HOSTWAIT_CAI_PER_THREAD ||
+      ticket.consumer <= HOSTWAIT_CAI_PER_THREAD) {
+    return HOSTWAIT_CAI_OK;
   }
+  const stream_ref producer{edge.stream, edge.context};
   stream_ref consumer{};
-  if (s.name_again(ticket.consumer, 0, &consumer) != HOSTWAIT_CAI_OK ||
-      !free_of_captures(s, consumer, producer)) {
-    return false;
-  }
+  if (const int code = s.name_again(ticket.consumer, 0, &consumer)) return code;
+  if (const int code = free_of_captures(s, consumer, producer, done)) return code;
+  if (!*done) return HOSTWAIT_CAI_OK;
   const bool alive = ticket.thread == s.thread->number && producer.context == consumer.context;
   uint64_t event = 0;
-  *code = s.mark(&consumer, edge_kind::back, alive, &event);
-  if (*code == HOSTWAIT_CAI_OK) *code = s.wait(producer, event, 0);
-  if (*code == HOSTWAIT_CAI_OK) add(s.thread->count.back_edges);
-  return true;
+  if (const int code = s.mark(&consumer, edge_kind::back, alive, &event)) return code;
+  if (const int code = s.wait(producer, event, 0)) return code;
+  add(s.thread->count.back_edges);
+  return HOSTWAIT_CAI_OK;
 }
 
 void give_back_events(const hostwait_cai_driver& driver, const hostwait_cai_ticket& ticket,
@@ -247,8 +249,10 @@ int hostwait_cai_acquire(const hostwait_cai_ready* in, size_t n, hostwait_cai_st
   if (const int code = s.open(err)) return code;
   hostwait_cai_policy room;
   const hostwait_cai_policy& policy = policy_in_force(given, &room);
+  bool done = false;
   int code = HOSTWAIT_CAI_OK;
-  if (n != 1 || !acquire_plain(s, policy, *in, consumer.value, ticket, &code)) {
+  if (n == 1) code = acquire_plain(s, policy, *in, consumer.value, ticket, &done);
+  if (code == HOSTWAIT_CAI_OK && !done) {
     code = acquire_planned(s, policy, in, n, consumer.value, out != nullptr, ticket);
   }
   if (code != HOSTWAIT_CAI_OK || out == nullptr) {
@@ -277,9 +281,9 @@ int hostwait_cai_release(hostwait_cai_ticket* ticket, hostwait_cai_error* err) {
   if (code == HOSTWAIT_CAI_OK) {
     const bool owed = host ? (ticket->flags & ticket_attached) != 0
                            : ticket->count > 0 && !(ticket->flags & ticket_no_back_edge);
-    if (owed && (host || !give_back_plain(s, *ticket, &code))) {
-      code = give_back_all(s, *ticket, host);
-    }
+    bool done = !owed;
+    if (owed && !host) code = give_back_plain(s, *ticket, &done);
+    if (code == HOSTWAIT_CAI_OK && !done) code = give_back_all(s, *ticket, host);
     if (host || ticket->done != 0) give_back_events(*s.driver, *ticket, host);
   }
   ticket->done = 0;

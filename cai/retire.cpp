@@ -17,7 +17,8 @@ struct retired_owner {
 
 pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 retired_owner* retired = nullptr;  // of all queues
-size_t retired_count = 0, retired_room = 0;
+size_t retired_room = 0;
+std::atomic<size_t> retired_count{0};  // written under the lock
 
 bool push(const retired_owner& entry) {
   pthread_mutex_lock(&queue_lock);
@@ -63,6 +64,8 @@ int take_finished(session& s, uint64_t queue, size_t* from, retired_owner* out, 
 }
 
 size_t waiting(uint64_t queue) {
+  // Whoever retires has returned from that before an owner is to be found here.
+  if (retired_count.load(std::memory_order_acquire) == 0) return 0;
   size_t count = 0;
   pthread_mutex_lock(&queue_lock);
   for (size_t i = 0; i < retired_count; ++i) count += retired[i].queue == queue;

@@ -335,7 +335,8 @@ int hostwait_cai_validate(const hostwait_cai_raw* raw, const hostwait_cai_policy
   }
   HOSTWAIT_CAI_INIT(*desc);
   if (mask != nullptr) HOSTWAIT_CAI_INIT(*mask);
-  const hostwait_cai_policy policy = complete_policy(given);
+  hostwait_cai_policy room;
+  const hostwait_cai_policy& policy = policy_in_force(given, &room);
   validation outer{policy, sink, desc};
   if (const int code = outer.all(*raw, false)) return code;
   if (raw->mask_type == HOSTWAIT_CAI_T_ABSENT || raw->mask_type == HOSTWAIT_CAI_T_NONE) {

@@ -21,6 +21,8 @@ struct parsed {
   ref typestr, shape, strides, data, version, stream, descr, mask_object;
   hostwait_cai_int shape_items[HOSTWAIT_CAI_MAX_NDIM + 1];
   hostwait_cai_int stride_items[HOSTWAIT_CAI_MAX_NDIM + 1];
+  hostwait_cai_field only_field;  // descr with a single one, without a sub-shape
+  ref only_owner;
   std::vector<hostwait_cai_field> fields;
   std::vector<ref> field_owners;
   std::unique_ptr<parsed> mask;
@@ -126,6 +128,19 @@ inline bool read_text(PyObject* value, const char** text, uint64_t* length) noex
     }
   }
   *length = static_cast<uint64_t>(size);
+  return true;
+}
+
+/* descr as almost all producers give it, [("", typestr)]. False: something else, no exception. */
+inline bool read_only_field(PyObject* list, parsed& out) noexcept {
+  if (PyList_Size(list) != 1) return false;
+  ref field = ref::borrow(PyList_GetItem(list, 0));
+  if (!PyTuple_Check(field.get()) || PyTuple_Size(field.get()) != 2) return false;
+  ref type = ref::borrow(PyTuple_GetItem(field.get(), 1));
+  if (!PyUnicode_Check(type.get())) return false;
+  read_text(type.get(), &out.only_field.typestr, &out.only_field.typestr_len);
+  out.only_field.count = 1;
+  out.only_owner = std::move(type);
   return true;
 }
 
@@ -239,7 +254,10 @@ inline bool parse(PyObject* container, bool mapping, parsed& out, bool inside_ma
 
   raw.descr_type = type_of(out.descr.get());
   if (raw.descr_type == HOSTWAIT_CAI_T_LIST) {
-    if (read_fields(out.descr.get(), 1, 0, out)) {
+    if (read_only_field(out.descr.get(), out)) {
+      raw.descr = &out.only_field;
+      raw.descr_len = 1;
+    } else if (read_fields(out.descr.get(), 1, 0, out)) {
       raw.descr = out.fields.data();
       raw.descr_len = out.fields.size();
     } else {

@@ -96,9 +96,7 @@ inline bool view::read_cai(PyObject* container, const options& chosen) {
   if (parsed.raw.mask_type != HOSTWAIT_CAI_T_ABSENT &&
       parsed.raw.mask_type != HOSTWAIT_CAI_T_NONE) {
     mask_ = std::make_unique<hostwait_cai_desc>();
-    HOSTWAIT_CAI_INIT(*mask_);
   }
-  HOSTWAIT_CAI_INIT(desc_);
   hostwait_cai_error error;
   HOSTWAIT_CAI_INIT(error);
   const int code = hostwait_cai_validate(&parsed.raw, &chosen.policy, &desc_, mask_.get(), &error);
