@@ -76,11 +76,13 @@ void handshake(const std::string& name, const hostwait_cai_ready& in, CUstream p
   hostwait_cai_error err;
   HOSTWAIT_CAI_INIT(err);
   const CUevent there = gpu::new_event(), back = gpu::new_event();
+  const auto record = CU(cuEventRecord);
+  const auto wait = CU(cuStreamWaitEvent);
   const auto bare = [&] {
-    MUST(CU(cuEventRecord)(there, producer));
-    MUST(CU(cuStreamWaitEvent)(consumer, there, 0));
-    MUST(CU(cuEventRecord)(back, consumer));
-    MUST(CU(cuStreamWaitEvent)(producer, back, 0));
+    MUST(record(there, producer));
+    MUST(wait(consumer, there, 0));
+    MUST(record(back, consumer));
+    MUST(wait(producer, back, 0));
   };
   const auto ours = [&] {
     hostwait_cai_ticket ticket;
