@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""A shell's part of job control: terminal_shell.py EVENTS-FD PROGRAM ARGS…. Runs the program as the
-foreground job of this terminal; a stopped job is continued in the foreground. Writes what waitpid
-says to EVENTS-FD."""
+"""A shell's part of job control: terminal_shell.py EVENTS-FD fg|bg PROGRAM ARGS…. Runs the program as a
+job of this terminal; a stopped job is continued in the foreground. Writes what waitpid says to
+EVENTS-FD."""
 
 import os
 import signal
@@ -21,10 +21,11 @@ job = os.fork()
 if job == 0:
     os.close(events)
     os.setpgid(0, 0)
-    os.tcsetpgrp(terminal, os.getpid())
+    if sys.argv[2] == "fg":
+        os.tcsetpgrp(terminal, os.getpid())
     os.close(terminal)
     signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-    os.execv(sys.argv[2], sys.argv[2:])
+    os.execv(sys.argv[3], sys.argv[3:])
 try:
     os.setpgid(job, job)
 except OSError:

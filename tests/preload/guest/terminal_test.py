@@ -6,6 +6,7 @@ the user see is the same with and without hostwait."""
 import os
 import pathlib
 import pty
+import re
 import select
 import sys
 import time
@@ -21,13 +22,13 @@ CTRL_C, CTRL_Z, CTRL_BACKSLASH = b"\x03", b"\x1a", b"\x1c"
 class Session:
     """A job at a terminal of its own: what it prints, and what its shell sees of it."""
 
-    def __init__(self, words, folder, environment):
+    def __init__(self, words, folder, environment, place="fg"):
         self.events_read, events_write = os.pipe()
         os.set_inheritable(events_write, True)
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
-            command = [sys.executable, "-B", SHELL, str(events_write), *words]
+            command = [sys.executable, "-B", SHELL, str(events_write), place, *words]
             os.execve(sys.executable, command, environment)
         os.close(events_write)
         self.screen, self.events = "", []
@@ -67,7 +68,9 @@ class Session:
         os.waitpid(self.pid, 0)
         os.close(self.terminal)
         os.close(self.events_read)
-        return self.events, [line for line in self.screen.replace("\r", "").splitlines() if line]
+        # The terminal throws away output, its own echo of the keys too, when a key makes a signal.
+        text = re.sub(r"\^[CZ\\]|\r", "", self.screen)
+        return self.events, [line for line in text.splitlines() if line]
 
 
 def interrupt(session):
@@ -113,11 +116,19 @@ def stop_then_interrupt(session):
     session.type(CTRL_C)
 
 
+def read_in_the_background(session):
+    session.event(1)
+    session.type(b"first\n")
+    session.shows("line first")
+    session.type(b"end\n")
+
+
 CASES = (
     ("plain", interrupt, ["signaled 2"]),
     ("plain", quit_it, ["signaled 3"]),
     ("plain", stop_and_go_on, ["stopped 20", "stopped 20", "exited 12"]),
     ("plain", stop_then_interrupt, ["stopped 20", "signaled 2"]),
+    ("plain", read_in_the_background, ["stopped 21", "exited 12"]),
     ("handles", interrupt_and_go_on, ["exited 12"]),
     ("ignores", everything_ignored, ["exited 12"]),
 )
@@ -125,8 +136,8 @@ CASES = (
 
 class Terminal(GuestCase):
     def played(self, words, script):
-        # No cores: the terminal's echo is all that may differ.
-        session = Session(words, self.folder, self.environment)
+        place = "bg" if script is read_in_the_background else "fg"
+        session = Session(words, self.folder, self.environment, place)
         session.shows("ready")
         script(session)
         return session.end()
