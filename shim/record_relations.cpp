@@ -8,6 +8,12 @@
 #include "record.hpp"
 #include "record_threads.hpp"
 
+// ThreadSanitizer does not know fences. The words around them here are atomic, all of them: there
+// is nothing that it could take for a race.
+#if defined(__SANITIZE_THREAD__)
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+
 namespace hostwait::record {
 
 namespace {
