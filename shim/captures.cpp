@@ -117,7 +117,7 @@ void end(std::uint64_t key) noexcept {
 
 reach reach_of(row_id row, const call_facts& facts, std::uint32_t tid, capture_mode thread_mode,
                bool on_some_capture) noexcept {
-  reach out;
+  reach out{};
   const std::uint64_t key = key_of(facts.has_stream ? facts.stream : 0, facts.per_thread);
   const bool known = begun_on(key);
   for (unsigned i = 0; i < slots; ++i) {

@@ -43,7 +43,7 @@ void end(std::uint64_t key) noexcept;
 
 // The captures that a call can be about, one bit a slot.
 struct reach {
-  std::uint64_t breaks = 0, may_break = 0, on_stream = 0;
+  std::uint64_t breaks, may_break, on_stream;
   bool any() const noexcept { return (breaks | may_break) != 0; }
 };
 // `on_some_capture`: the driver says that the call's stream is captured.

@@ -311,7 +311,7 @@ void after(call_context& call, int result) noexcept {
   if (call.queued.counted && result == CUDA_SUCCESS)
     queues::after(call.row, call.facts, call.verdict.verdict, call.queued);
   // Rare, and only while a capture is open: the driver says that this call has broken it.
-  if (__builtin_expect(result_breaks_capture(result), 0) &&
+  if (__builtin_expect(result != CUDA_SUCCESS, 0) && result_breaks_capture(result) &&
       note_capture(call, result, false, gates(call.action))) {
     if (then.what == policy::result::nothing) then.what = policy::result::counted;
     then.violation |= gates(call.action);

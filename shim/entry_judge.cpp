@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "captures.hpp"
 #include "entry.hpp"
@@ -110,19 +111,23 @@ hostwait_memory deciding(hostwait_memory a, hostwait_memory b) noexcept {
 }
 
 // Both ends over all entries, as far as they are looked at.
-void batch_memory(unsigned copy, const batch_ends& batch, hostwait_memory& source,
+void batch_memory(unsigned copy, const call_facts& facts, hostwait_memory& source,
                   hostwait_memory& destination, bool& sync_memops) noexcept {
+  constexpr std::size_t stride_3d = sizeof(CUDA_MEMCPY3D_BATCH_OP);
   source = destination = HOSTWAIT_MEMORY_UNKNOWN;
-  const auto ask = [&](std::uint64_t address) {
-    return memory_kind(copy, {reinterpret_cast<const void*>(address), declared::unified},
-                       sync_memops);
+  if (facts.source.address == nullptr) return;
+  const std::size_t stride = (facts.aux2 & batch_is_3d) != 0 ? stride_3d : sizeof(CUdeviceptr);
+  const auto ask = [&](const operand& first, std::uint64_t i) {
+    const void* address;
+    std::memcpy(&address, static_cast<const char*>(first.address) + i * stride, sizeof address);
+    return memory_kind(copy, {address, declared::unified}, sync_memops);
   };
-  for (std::size_t i = 0; i < batch.count && i < batch_entries_looked_at; ++i) {
-    const hostwait_memory from = ask(batch.from_at(i)), to = ask(batch.to_at(i));
+  for (std::uint64_t i = 0; i < facts.aux && i < batch_entries_looked_at; ++i) {
+    const hostwait_memory from = ask(facts.source, i), to = ask(facts.destination, i);
     source = i == 0 ? from : deciding(source, from);
     destination = i == 0 ? to : deciding(destination, to);
   }
-  if (batch.count <= batch_entries_looked_at) return;
+  if (facts.aux <= batch_entries_looked_at) return;
   source = deciding(source, HOSTWAIT_MEMORY_UNKNOWN);
   destination = deciding(destination, HOSTWAIT_MEMORY_UNKNOWN);
 }
@@ -151,14 +156,16 @@ void judge(call_context& call) noexcept {
       needs.destination ? memory_kind(call.copy, call.facts.destination, around.sync_memops)
                         : HOSTWAIT_MEMORY_UNKNOWN;
   if (rows[call.row].rule == rule_id::copy_batch && !around.capture_on_stream)
-    batch_memory(call.copy, call.facts.batch, source, destination, around.sync_memops);
-  call.queued = queues::before(call.row, call.facts, source, around.capture_on_stream);
-  around.queued_since_idle = call.queued.queued;
-  around.inline_copies_queued = call.queued.inline_copies;
-  around.new_function = call.queued.new_function;
-  call.own_work_done = call.queued.counted && call.queued.own_stream_idle &&
-                       rows[call.row].rule == rule_id::stream &&
-                       verdict_of_own_stream(call.facts) == HOSTWAIT_VERDICT_STREAM;
+    batch_memory(call.copy, call.facts, source, destination, around.sync_memops);
+  call.own_work_done = false;
+  queues::before(call.row, call.facts, source, around.capture_on_stream, call.queued);
+  if (call.queued.counted) {
+    around.queued_since_idle = call.queued.queued;
+    around.inline_copies_queued = call.queued.inline_copies;
+    around.new_function = call.queued.new_function;
+    call.own_work_done = call.queued.own_stream_idle && rows[call.row].rule == rule_id::stream &&
+                         verdict_of_own_stream(call.facts) == HOSTWAIT_VERDICT_STREAM;
+  }
   call.verdict = classify(call.row, call.facts, source, destination, around);
   if (const verdict_profile* measured = loaded_profile())
     profile_override(*measured, call.row, call.facts, source, destination, around, call.verdict);

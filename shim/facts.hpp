@@ -22,21 +22,6 @@ struct operand {
   declared as = declared::nothing;
 };
 
-// The two ends of each copy of a batch, in the caller's own arrays: to be read before the call
-// only.
-struct batch_ends {
-  const std::uint64_t *from = nullptr, *to = nullptr;
-  std::size_t stride = 0, count = 0;  // bytes from one entry to the next
-  std::uint64_t from_at(std::size_t i) const noexcept { return at(from, i); }
-  std::uint64_t to_at(std::size_t i) const noexcept { return at(to, i); }
-
- private:
-  std::uint64_t at(const std::uint64_t* first, std::size_t i) const noexcept {
-    std::uint64_t address;
-    __builtin_memcpy(&address, reinterpret_cast<const char*>(first) + i * stride, sizeof address);
-    return address;
-  }
-};
 // Of a longer batch only so many entries are looked at: each costs two pointer queries.
 inline constexpr std::size_t batch_entries_looked_at = 16;
 
@@ -49,9 +34,9 @@ struct call_facts {
   bool two_dimensional = false;  // 2D and 3D descriptors: pitch and rows, not one flat range
   std::uint64_t aux = 0;         // event handle, limit number, flags: what the row's rule reads
   std::uint64_t aux2 = 0;
-  batch_ends batch;
 };
-// aux2 of a batch.
+// A batch: aux is the number of copies; `source` and `destination` point to the first copy's
+// addresses in the caller's own arrays, of which nothing is `declared`; aux2 says the rest.
 inline constexpr std::uint64_t batch_in_stream_order = 1, batch_is_3d = 2;
 
 }  // namespace hostwait

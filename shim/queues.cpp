@@ -126,11 +126,12 @@ bool counted() noexcept {
   return (state::settings().armed & HOSTWAIT_QUEUE_FULL) != 0 && !escaped_.load(relaxed);
 }
 
-mark before(row_id row, const call_facts& facts, hostwait_memory source, bool capturing) noexcept {
-  mark m;
-  if (!counted()) return m;
+void before(row_id row, const call_facts& facts, hostwait_memory source, bool capturing,
+            mark& m) noexcept {
+  m.counted = counted();
+  if (!m.counted) return;
   if (row == row_cuGreenCtxCreate) context_seen(0);
-  m.counted = true;
+  m.new_function = false;
   m.key = stream_key(facts);
   m.total = total_.load(relaxed);
   lane* on = lane_of(m.key, false);
@@ -144,10 +145,10 @@ mark before(row_id row, const call_facts& facts, hostwait_memory source, bool ca
   if (rows[row].rule == rule_id::launch && !capturing)
     m.new_function = facts.aux == 0 || first_sight(facts.aux);
   const std::uint64_t entries = capturing ? 0 : entries_of(row, facts);
-  if (entries == 0) return m;
+  if (entries == 0) return;
   if (on == nullptr) on = lane_of(m.key, true);
   const std::uint64_t now = total_.fetch_add(entries, relaxed) + entries;
-  if (on == nullptr) return m;
+  if (on == nullptr) return;
   const std::uint64_t last = on->queued.fetch_add(entries, relaxed) + entries;
   const bool from_host = facts.source.address != nullptr && facts.bytes <= inline_limit &&
                          (source == HOSTWAIT_MEMORY_PAGEABLE || source == HOSTWAIT_MEMORY_UNKNOWN);
@@ -155,7 +156,6 @@ mark before(row_id row, const call_facts& facts, hostwait_memory source, bool ca
     raise(inline_until_, now);
     raise(on->inline_until, last);
   }
-  return m;
 }
 
 void after(row_id row, const call_facts& facts, hostwait_verdict verdict, const mark& m) noexcept {

@@ -17,15 +17,17 @@ bool counted() noexcept;  // queue_full is armed, and no enqueue call has escape
 // What a call is about to add, and what was there before. Taken before the driver's call, given
 // back to done() after it.
 struct mark {
-  bool counted = false;
-  bool own_stream_idle = false;  // nothing is queued on the call's stream
-  bool new_function = false;     // the kernel has not been launched, as far as is known
-  std::uint32_t queued = surroundings::queued_unknown;  // on all streams
-  bool inline_copies = true;               // some of it are uploads that travel in the queue
-  std::uint64_t key = 0;                   // of the call's stream
-  std::uint64_t on_stream = 0, total = 0;  // numbers of the newest work before the call
+  bool counted;             // false: nothing else is set
+  bool own_stream_idle;     // nothing is queued on the call's stream
+  bool new_function;        // the kernel has not been launched, as far as is known
+  bool inline_copies;       // some of it are uploads that travel in the queue
+  std::uint32_t queued;     // on all streams
+  std::uint64_t key;        // of the call's stream
+  std::uint64_t on_stream;  // number of the newest work before the call
+  std::uint64_t total;      // the same over all streams
 };
-mark before(row_id row, const call_facts& facts, hostwait_memory source, bool capturing) noexcept;
+void before(row_id row, const call_facts& facts, hostwait_memory source, bool capturing,
+            mark& m) noexcept;
 // After a call that succeeded: a wait for a stream or for the context has emptied it.
 void after(row_id row, const call_facts& facts, hostwait_verdict verdict, const mark&) noexcept;
 

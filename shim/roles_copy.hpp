@@ -178,9 +178,7 @@ struct batch {
     for (size_t i = 0; attributes && i < attribute_count && i < count; ++i)
       in_order |= detail::in_stream_order(attributes[i].srcAccessOrder);
     facts.aux2 = in_order ? batch_in_stream_order : 0;
-    if (from && to)
-      facts.batch = {reinterpret_cast<const std::uint64_t*>(from),
-                     reinterpret_cast<const std::uint64_t*>(to), sizeof(CUdeviceptr), count};
+    if (from && to) facts.source.address = from, facts.destination.address = to;
     return facts;
   }
 };
@@ -201,10 +199,9 @@ struct batch_3d {
       if (detail::in_stream_order(operations[i].srcAccessOrder))
         facts.aux2 |= batch_in_stream_order;
     }
-    if (pointers && count != 0)
-      facts.batch = {reinterpret_cast<const std::uint64_t*>(&operations[0].src.op.ptr.ptr),
-                     reinterpret_cast<const std::uint64_t*>(&operations[0].dst.op.ptr.ptr),
-                     sizeof *operations, count};
+    if (!pointers || count == 0) return facts;
+    facts.source.address = &operations[0].src.op.ptr.ptr;
+    facts.destination.address = &operations[0].dst.op.ptr.ptr;
     return facts;
   }
 };
