@@ -143,6 +143,7 @@ void refresh(thread_block& t) noexcept {
     // Without an epoch the next call looks again, so that it is the first one recorded.
     t.effective = policy::all_allow;
     t.epoch = 0;
+    queues::look_at(t.effective);
     return;
   }
   policy::action_set set = default_actions.load(std::memory_order_relaxed);
