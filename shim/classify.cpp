@@ -17,8 +17,9 @@ struct query {
 struct ruling {
   hostwait_verdict verdict = HOSTWAIT_VERDICT_NONE;
   hostwait_reason reason = HOSTWAIT_REASON_NONE;
-  bool everywhere = true;           // documented, or true of any driver; else measured_domain only
-  bool can_break_captures = false;  // may fail and invalidate an open capture instead
+  // Whole words: narrower ones are put together on the stack at each return, which costs 8 ns.
+  std::uint64_t everywhere = true;  // documented, or true of any driver; else measured_domain only
+  std::uint64_t can_break_captures = false;  // may fail and invalidate an open capture instead
 };
 
 constexpr ruling measured(ruling r) {
