@@ -95,10 +95,37 @@ void update_header(unsigned copy) noexcept {
   record::set_coverage(routes, blind, why, n);
 }
 
+__attribute__((noinline)) record::tally tally_of(const call_context& call, bool gap) noexcept {
+  site_storage storage;
+  record::site_key key = key_of(call, storage);
+  key.gap = gap;
+  return record::tally_of(call.writer, key);
+}
+
+__attribute__((noinline)) void find_and_note(const call_context& call,
+                                             const record::observation& seen) noexcept {
+  site_storage storage;
+  record::note(call.writer, key_of(call, storage), seen);
+}
+
 void record_call(call_context& call, record::outcome what, bool violation,
                  std::uint64_t ns) noexcept {
-  site_storage storage;
-  record::note(call.writer, key_of(call, storage), {what, violation, ns});
+  const record::observation seen{what, violation, ns};
+  if (call.at.counters != nullptr) {
+    record::note(call.writer, call.at, seen);
+  } else {
+    find_and_note(call, seen);
+  }
+}
+
+bool is_wait(hostwait_verdict verdict) noexcept {
+  return verdict == HOSTWAIT_VERDICT_STREAM || verdict == HOSTWAIT_VERDICT_LEGACY ||
+         verdict == HOSTWAIT_VERDICT_CONTEXT;
+}
+
+bool queues_work(unsigned kind) noexcept {
+  return kind == HOSTWAIT_KIND_COPY || kind == HOSTWAIT_KIND_ASYNC_COPY ||
+         kind == HOSTWAIT_KIND_MEMSET;
 }
 
 [[noreturn]] void abort_for(const call_context& call) noexcept {
@@ -210,6 +237,12 @@ void note_audit(const unwind::registers& caller, const char* what) noexcept {
   record::note(record::this_thread(), key, {record::outcome::counted, false, 0});
 }
 
+bool note_enqueue() noexcept {
+  const options& set = state::settings();
+  if (set.gap && record::gap_is_open()) record::gap_ends(now_ns());
+  return (set.armed & HOSTWAIT_QUEUE_FULL) != 0;
+}
+
 std::uint64_t now_ns() noexcept {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -265,8 +298,13 @@ path before(call_context& call) noexcept {
     return path::refuse;
   }
   if (call.now.trap) raise_trap();
+  // A call that can wait is recorded in any case: its stack is taken now, for a call that hangs.
+  if (call.verdict.verdict != HOSTWAIT_VERDICT_NONE) call.at = tally_of(call, false);
   call.start_ns = now_ns();
-  record::enter(call.writer, call.row, call.start_ns);
+  // One wait after another: the gap of the first goes on as that of the second.
+  if (state::settings().gap && (queues_work(kind) || is_wait(call.verdict.verdict)))
+    record::gap_ends(call.start_ns);
+  record::enter(call.writer, call.row, call.at, call.start_ns);
   errno = saved;
   return path::record;
 }
@@ -320,6 +358,8 @@ void after(call_context& call, int result) noexcept {
   if (then.what != policy::result::nothing)
     record_call(call, outcome_of(then.what), then.violation, ns);
   if (then.violation) report_violation(call, ns, false);
+  if (state::settings().gap && is_wait(call.verdict.verdict))
+    record::gap_begins(call.writer, tally_of(call, true), end);
   tls.in_call = 0;
   errno = saved;
 }

@@ -34,6 +34,7 @@ struct call_context {
   std::uint64_t start_ns;
   captures::reach captures;  // the open captures that the call can be about
   queues::mark queued;
+  record::tally at;  // where the call counts; found before it where it can wait
 };
 
 enum class path : std::uint8_t {
@@ -68,6 +69,10 @@ bool note_capture(const call_context&, int result, bool refused, bool violation)
 // that held this one up, if there was one for most of the time.
 void note_long_call(const call_context&, std::uint64_t end_ns) noexcept;
 bool note_held(const call_context&, std::uint64_t end_ns, unsigned least_rank) noexcept;
+
+// Before a call of a row of type `pressure`: ends the gap after a wait. False: nothing more is
+// asked about the call.
+bool note_enqueue() noexcept;
 
 std::uint64_t now_ns() noexcept;
 

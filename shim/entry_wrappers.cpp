@@ -96,6 +96,12 @@ struct wrap<Row, Copy, Roles, CUresult(A...)> {
             return make(args...);
         }
       }
+      if constexpr (type_of(Row) == row_type::pressure) {
+        if (!note_enqueue()) {
+          const function make = real();
+          return make != nullptr ? make(args...) : CUDA_ERROR_NOT_FOUND;
+        }
+      }
       thread_block& t = tls;
       const bool current = t.epoch == state::policy_epoch.load(std::memory_order_relaxed);
       if (__builtin_expect(
@@ -141,7 +147,7 @@ bool armed(row_id row) noexcept {
     case row_type::state:
       return true;
     case row_type::pressure:
-      return (state::settings().armed & HOSTWAIT_QUEUE_FULL) != 0;
+      return (state::settings().armed & HOSTWAIT_QUEUE_FULL) != 0 || state::settings().gap;
     case row_type::audit:
     case row_type::wait:
       break;

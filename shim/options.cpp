@@ -199,6 +199,7 @@ const char* apply(word key, word value, options& out, word& bad) noexcept {
   if (key.is("trace")) return value.is("0") ? nullptr : "this version keeps sums only: trace=0";
   if (key.is("policy"))
     return value.length == 0 ? nullptr : "this version reads no rules file: leave it out";
+  if (key.is("gap")) return parse_choice(value, "1", "0", out.gap) ? nullptr : "use gap=1";
   if (key.is("help")) return parse_choice(value, "1", "0", out.help) ? nullptr : "use help=1";
   if (key.is("output")) return copy_text(value, out.output) ? nullptr : "the path is too long";
   if (key.is("range")) return copy_text(value, out.range) ? nullptr : "at most 511 bytes";

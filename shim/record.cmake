@@ -5,6 +5,7 @@ list(
   hostwait_core_sources
   record.cpp
   record_file.cpp
+  record_gaps.cpp
   record_intern.cpp
   record_memory.cpp
   record_modules.cpp

@@ -17,6 +17,7 @@ namespace {
 
 constinit std::atomic<std::uint32_t> max_sites_{default_max_sites};
 constinit number_table sites_{false};
+constexpr std::uint64_t gap_mark = 0x9e3779b97f4a7c15;  // tells a site from the gaps after it
 
 // Saturating, for the 32-bit words.
 void one_more(std::uint32_t& of) noexcept {
@@ -25,11 +26,6 @@ void one_more(std::uint32_t& of) noexcept {
 }
 void one_more(std::uint64_t& of) noexcept {
   store(of, load(of) + 1);
-}
-
-unsigned bucket_of(std::uint64_t ns) noexcept {
-  unsigned bucket = static_cast<unsigned>(std::bit_width(ns | 1)) - 1;
-  return bucket < 31 ? bucket : 31;
 }
 
 // Counters of the folded entry have many writers: atomic additions. All others have one.
@@ -104,7 +100,7 @@ hash128 identity_of(const site_key& key) noexcept {
   hash128 hash;
   hash.add(word_of(key.verdict) | static_cast<std::uint64_t>(key.row) << 32 |
            static_cast<std::uint64_t>(key.in_capture) << 48 |
-           static_cast<std::uint64_t>(key.audit) << 49 |
+           static_cast<std::uint64_t>(key.audit) << 49 | static_cast<std::uint64_t>(key.gap) << 57 |
            static_cast<std::uint64_t>(key.native_depth) << 50);
   hash.add(static_cast<std::uint64_t>(key.range) << 32 | key.python);
   for (std::uint32_t i = 0; i < key.native_depth; ++i) hash.add(key.native[i]);
@@ -140,7 +136,8 @@ std::uint32_t site_number(std::uint32_t thread, const site_key& key) noexcept {
     std::uint64_t hash = hash_of(word_of(key.verdict) | static_cast<std::uint64_t>(call) << 32,
                                  static_cast<std::uint64_t>(native) << 32 | key.python,
                                  static_cast<std::uint64_t>(label) << 32 | key.range << 2 |
-                                     (key.audit ? 2u : 0u) | (key.in_capture ? 1u : 0u));
+                                     (key.audit ? 2u : 0u) | (key.in_capture ? 1u : 0u)) ^
+                         (key.gap ? gap_mark : 0);
     std::uint32_t known = sites_.find(hash);
     if (known != number_table::absent) return known;
     hostwait_record_site* site = nullptr;
@@ -158,7 +155,8 @@ std::uint32_t site_number(std::uint32_t thread, const site_key& key) noexcept {
       site->range = key.range;
       site->first_thread = thread;
       site->flags = (key.in_capture ? std::uint32_t{HOSTWAIT_SITE_IN_CAPTURE} : 0) |
-                    (key.audit ? std::uint32_t{HOSTWAIT_SITE_AUDIT} : 0);
+                    (key.audit ? std::uint32_t{HOSTWAIT_SITE_AUDIT} : 0) |
+                    (key.gap ? std::uint32_t{HOSTWAIT_SITE_GAP} : 0);
       site->first_mono_ns = now_ns();
       site->bytes = key.bytes;
       site->stream = key.stream;
@@ -175,10 +173,7 @@ std::uint32_t site_number(std::uint32_t thread, const site_key& key) noexcept {
 // Where a site that this thread does not know yet counts. Without counters: the lock is taken.
 tally first_sight(thread_writer* w, const site_key& key, const hash128& hash) noexcept {
   slow_path inside(page());
-  if (!inside) {
-    add_shared(sections_.header()->unseen_locks, std::uint64_t{1});
-    return {};
-  }
+  if (!inside) return {};
   std::uint32_t generation = resolve::loader_generation();
   if (load(w->generation) != generation) {
     // Addresses may mean other code now: every site of this thread is looked up anew.
@@ -217,6 +212,11 @@ void note_unregistered(const site_key& key, const observation& seen) noexcept {
 
 }  // namespace
 
+unsigned bucket_of(std::uint64_t ns) noexcept {
+  unsigned bucket = static_cast<unsigned>(std::bit_width(ns | 1)) - 1;
+  return bucket < 31 ? bucket : 31;
+}
+
 std::uint32_t epoch() noexcept {
   return current_open();
 }
@@ -230,13 +230,21 @@ void forget_sites() noexcept {
   forget_relations();
 }
 
-void enter(thread_writer* w, row_id row, std::uint64_t now_mono_ns) noexcept {
+tally tally_of(thread_writer* w, const site_key& key) noexcept {
+  if (!own(w)) return {};
+  const hash128 hash = identity_of(key);
+  const tally known = known_sight(w, hash);
+  return known.counters != nullptr ? known : first_sight(w, key, hash);
+}
+
+void enter(thread_writer* w, row_id row, const tally& at, std::uint64_t now_mono_ns) noexcept {
   if (!own(w)) return;
   std::uint32_t call = known_call(row);
   if (call == 0) {
     slow_path inside(page());
     if (inside) call = call_number(row);
   }
+  store(w->entry->in_site, at.counters != nullptr ? load(at.counters->site) + 1 : 0);
   store(w->entry->in_call_since_ns, now_mono_ns);
   publish(w->entry->in_call, call);
 }
@@ -245,6 +253,7 @@ void leave(thread_writer* w) noexcept {
   if (!own(w)) return;
   store(w->entry->in_call, 0u);
   store(w->entry->in_call_since_ns, std::uint64_t{0});
+  store(w->entry->in_site, 0u);
 }
 
 void note(thread_writer* w, const site_key& key, const observation& seen) noexcept {
@@ -252,18 +261,22 @@ void note(thread_writer* w, const site_key& key, const observation& seen) noexce
     if (alive()) note_unregistered(key, seen);
     return;
   }
+  tally to = tally_of(w, key);
+  if (to.counters == nullptr) {
+    add_shared(sections_.header()->unseen_locks, std::uint64_t{1});
+    to = w->other;
+  }
+  note(w, to, seen);
+}
+
+void note(thread_writer* w, const tally& to, const observation& seen) noexcept {
+  if (!own(w)) return;
   store(w->entry->recorded, load(w->entry->recorded) + 1);
-  const hash128 hash = identity_of(key);
-  tally to = known_sight(w, hash);
-  if (to.counters == nullptr) to = first_sight(w, key, hash);
-  count(to.counters != nullptr ? to : w->other, seen);
+  count(to, seen);
 }
 
 std::uint32_t site_of(thread_writer* w, const site_key& key) noexcept {
-  if (!own(w)) return HOSTWAIT_CAPTURE_NO_SITE;
-  const hash128 hash = identity_of(key);
-  tally to = known_sight(w, hash);
-  if (to.counters == nullptr) to = first_sight(w, key, hash);
+  const tally to = tally_of(w, key);
   return to.counters != nullptr ? load(to.counters->site) : HOSTWAIT_CAPTURE_NO_SITE;
 }
 

@@ -49,6 +49,7 @@ struct site_key {
   std::uint32_t range;   // from intern_range(), 0 = none
   bool in_capture;
   bool audit = false;  // not a call: see HOSTWAIT_SITE_AUDIT
+  bool gap = false;    // not a call: see HOSTWAIT_SITE_GAP
   // Not part of the identity; kept for the first call of the site:
   std::uint64_t bytes, stream;
 };
@@ -61,6 +62,12 @@ struct observation {
   std::uint64_t ns;
 };
 
+// The two entries that a (thread, site) pair counts in.
+struct tally {
+  hostwait_record_counters* counters = nullptr;
+  hostwait_record_histogram* histogram = nullptr;
+};
+
 // The calling thread's part of the record; opaque to callers, one pointer in thread-local storage.
 struct thread_writer;
 
@@ -68,11 +75,22 @@ struct thread_writer;
 // more threads can be told apart (then its calls go to the folded entry).
 thread_writer* this_thread() noexcept;
 
-// The thread's slot says which call it is in: a hang shows itself.
-void enter(thread_writer*, row_id row, std::uint64_t now_mono_ns) noexcept;
+// Where the calls of a site count. Found before the call, so that the thread's slot can say where a
+// call that never returns was made. Null pointers: it cannot be had now; note() tries again.
+tally tally_of(thread_writer*, const site_key&) noexcept;
+
+// The thread's slot says which call it is in, and where: a hang shows itself.
+void enter(thread_writer*, row_id row, const tally& at, std::uint64_t now_mono_ns) noexcept;
 void leave(thread_writer*) noexcept;
 
 void note(thread_writer*, const site_key&, const observation&) noexcept;
+void note(thread_writer*, const tally&, const observation&) noexcept;
+
+// With gap=1: from the end of a wait until the calling thread queues work again. `at` belongs to a
+// key with `gap`.
+void gap_begins(thread_writer*, const tally& at, std::uint64_t now_mono_ns) noexcept;
+bool gap_is_open() noexcept;
+void gap_ends(std::uint64_t now_mono_ns) noexcept;
 
 // The number of a site, which need not have been counted; HOSTWAIT_CAPTURE_NO_SITE where it cannot
 // be had.

@@ -137,6 +137,7 @@ thread_writer* register_thread() noexcept {
     return nullptr;
   }
   writer->sites.take_over();
+  writer->gap_since = 0;  // of the slot's last thread
   store(writer->generation, resolve::loader_generation());
   tally other;
   if (!pair(writer->index, other_site, other)) {

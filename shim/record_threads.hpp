@@ -8,12 +8,6 @@
 
 namespace hostwait::record {
 
-// The two entries that a (thread, site) pair counts in.
-struct tally {
-  hostwait_record_counters* counters = nullptr;
-  hostwait_record_histogram* histogram = nullptr;
-};
-
 // A thread's known sites. Read and changed by its own thread only (changed under the lock, with
 // signals blocked, so that a handler on this thread finds it whole).
 class site_table {
@@ -57,6 +51,8 @@ struct thread_writer {
   site_table sites;
   std::uint32_t* owned;  // numbers of the counters entries of this slot, for folding
   std::uint32_t owned_count, owned_room;
+  tally gap;                // where the gap that is open counts
+  std::uint64_t gap_since;  // 0: none is open
 };
 
 inline constexpr std::uint32_t max_threads = 4096;
@@ -74,6 +70,7 @@ inline bool own(const thread_writer* w) noexcept {
 
 // Under the lock. The counters of (thread, site); false where there is no room.
 bool pair(std::uint32_t thread, std::uint32_t site, tally& out) noexcept;
+unsigned bucket_of(std::uint64_t ns) noexcept;  // of a histogram
 void open_threads() noexcept;  // makes entry 0 and its counters of the "other" site
 const tally& folded_other() noexcept;
 void forget_threads() noexcept;  // in a forked child

@@ -50,3 +50,15 @@ if(TARGET hostwait_sim)
     add_dependencies(test_preload_${part} hostwait_sim hostwait_shim)
   endforeach()
 endif()
+if(TARGET hostwait_sim)
+  hostwait_add_catch_test(
+    NAME preload.gap
+    SOURCES gap_test.cpp
+    LIBRARIES hostwait_api hostwait_cuda_headers hostwait_record_reader
+    ENVIRONMENT
+      LD_PRELOAD=$<TARGET_FILE:hostwait_shim>
+      LD_LIBRARY_PATH=$<TARGET_FILE_DIR:hostwait_sim>
+      HOSTWAIT_OPTIONS=gap=1
+      ASAN_OPTIONS=verify_asan_link_order=0)
+  add_dependencies(test_preload_gap hostwait_sim hostwait_shim)
+endif()

@@ -66,7 +66,7 @@ inline void one_call(const record::site_key& key, std::uint64_t ns = 100,
                      record::outcome what = record::outcome::waited) {
   if (!record::ensure_open()) return;
   record::thread_writer* writer = record::this_thread();
-  record::enter(writer, key.row, 1);
+  record::enter(writer, key.row, {}, 1);
   record::leave(writer);
   record::note(writer, key, {what, false, ns});
 }

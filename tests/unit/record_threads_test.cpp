@@ -171,7 +171,7 @@ TEST_CASE("the slot says which call a thread is in", "[record]") {
   REQUIRE(in_child(
               [&] {
                 if (!open_in(out.path)) return 1;
-                record::enter(record::this_thread(), row_id{3}, 4711);
+                record::enter(record::this_thread(), row_id{3}, {}, 4711);
                 return 0;
               },
               &pid) == 0);

@@ -255,6 +255,33 @@ TEST_CASE("advice in JSON, cost with the share of the wall time") {
   CHECK(percent(41, 1000) == "4.1 %");
 }
 
+TEST_CASE("gaps belong to the calls before them and are no calls") {
+  record_builder builder = training_run("r", 4711);
+  hostwait_record_site gap = builder.at<hostwait_record_site>(HOSTWAIT_SECTION_SITES, 2);
+  gap.flags = HOSTWAIT_SITE_GAP;
+  builder.count(1, builder.site(gap), {.total_ns = 70000000, .max_ns = 50000000});
+  auto& histogram = builder.at<hostwait_record_histogram>(HOSTWAIT_SECTION_HISTOGRAMS, 4);
+  histogram = {};
+  histogram.bucket[24] = 1;
+  histogram.bucket[25] = 1;
+  const run_report report = report_of({builder});
+  REQUIRE(report.findings.size() == 2);
+  const tally& freed = report.findings[1].sum;
+  CHECK(freed.calls == 8);
+  CHECK(freed.total_ns == 4000000);
+  CHECK(freed.gaps == 2);
+  CHECK(freed.gap_ns == 70000000);
+  CHECK(freed.gap_max_ns == 50000000);
+  CHECK(report.calls() == 208);
+  text_style style;
+  style.detail = true;
+  CHECK_THAT(text_report(report, style),
+             ContainsSubstring("   gap after: 70.0 ms without new work from the thread, 2 times, "
+                               "longest 50.0 ms\n"));
+  const auto document = nlohmann::json::parse(json_report(report));
+  CHECK(document["findings"][1]["cost"]["gaps"] == 2);
+}
+
 TEST_CASE("colour only where it is asked for, and never inside the text") {
   text_style style;
   style.colour = true;

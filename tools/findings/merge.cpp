@@ -52,6 +52,15 @@ struct site_sum {
   std::vector<share> shares;
 };
 
+// The counters of a site of gaps, which are no calls: they belong to the site of the calls.
+tally gaps_of(const tally& counted) {
+  tally gaps;
+  gaps.gap_ns = counted.total_ns;
+  gaps.gap_max_ns = counted.max_ns;
+  for (const std::uint64_t bucket : counted.histogram) gaps.gaps += bucket;
+  return gaps;
+}
+
 std::unordered_map<std::uint32_t, site_sum> sum_sites(const record_file& record) {
   std::unordered_map<std::uint32_t, site_sum> sites;
   record.for_each(HOSTWAIT_SECTION_COUNTERS, [&](std::uint32_t i) {
@@ -72,6 +81,7 @@ std::unordered_map<std::uint32_t, site_sum> sum_sites(const record_file& record)
     one.waited_ns = counters.waited_ns;
     const hostwait_record_histogram histogram = record.histogram(i);
     std::copy(std::begin(histogram.bucket), std::end(histogram.bucket), one.histogram.begin());
+    if ((record.site(counters.site).flags & HOSTWAIT_SITE_GAP) != 0) one = gaps_of(one);
     into.sum.add(one);
     const hostwait_record_thread thread = record.thread(counters.thread);
     share& part = into.shares.emplace_back();
