@@ -21,7 +21,6 @@ struct options {
   bool capture_range_profiler = false;
   std::uint64_t window_begin_ms = 0, window_end_ms = 0;  // both 0: no window; end 0: open
   std::uint32_t armed = HOSTWAIT_ALL;                    // kinds that are watched at all
-  std::uint32_t armed = HOSTWAIT_ALL;  // kinds that are watched at all
   bool gap = false;
   std::uint32_t max_sites = 20000;
   bool help = false;
