@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr std::chrono::milliseconds pause{20};
+constexpr std::chrono::milliseconds nothing{20};
 
 struct gaps {
   std::uint64_t count = 0, total_ns = 0, max_ns = 0, calls = 0;
@@ -57,7 +57,7 @@ struct world {
     REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuMemAlloc)(&memory, 4096) == CUDA_SUCCESS);
+    REQUIRE(DRIVER(cuMemAlloc_v2)(&memory, 4096) == CUDA_SUCCESS);
   }
   void wait() const { REQUIRE(DRIVER(cuStreamSynchronize)(stream) == CUDA_SUCCESS); }
   void queue() const { REQUIRE(DRIVER(cuMemsetD8Async)(memory, 0, 16, stream) == CUDA_SUCCESS); }
@@ -67,7 +67,7 @@ const world& the_world() {
   return w;
 }
 
-constexpr std::uint64_t pause_ns = std::chrono::nanoseconds(pause).count();
+constexpr auto nothing_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(nothing).count());
 
 }  // namespace
 
@@ -77,13 +77,13 @@ TEST_CASE("the gap lasts from the wait to the next memset") {
     const labelled label("memset");
     w.wait();
   }
-  std::this_thread::sleep_for(pause);
+  std::this_thread::sleep_for(nothing);
   w.queue();
-  std::this_thread::sleep_for(pause);  // the thread has queued: no gap
+  std::this_thread::sleep_for(nothing);  // the thread has queued: no gap
   w.queue();
   const gaps seen = gaps_after(HOSTWAIT_KIND_STREAM_SYNC, "memset");
   CHECK(seen.count == 1);
-  CHECK(seen.total_ns >= pause_ns);
+  CHECK(seen.total_ns >= nothing_ns);
   CHECK(seen.max_ns == seen.total_ns);
   CHECK(seen.calls == 0);
 }
@@ -94,12 +94,12 @@ TEST_CASE("a copy ends it too") {
     const labelled label("copy");
     w.wait();
   }
-  std::this_thread::sleep_for(pause);
+  std::this_thread::sleep_for(nothing);
   char host[16];
-  REQUIRE(DRIVER(cuMemcpyDtoH)(host, w.memory, sizeof host) == CUDA_SUCCESS);
+  REQUIRE(DRIVER(cuMemcpyDtoH_v2)(host, w.memory, sizeof host) == CUDA_SUCCESS);
   const gaps seen = gaps_after(HOSTWAIT_KIND_STREAM_SYNC, "copy");
   CHECK(seen.count == 1);
-  CHECK(seen.total_ns >= pause_ns);
+  CHECK(seen.total_ns >= nothing_ns);
 }
 
 TEST_CASE("of two waits in a row each has its part, and nothing is counted twice") {
@@ -108,15 +108,15 @@ TEST_CASE("of two waits in a row each has its part, and nothing is counted twice
   {
     const labelled label("two");
     w.wait();
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(nothing);
     REQUIRE(DRIVER(cuCtxSynchronize)() == CUDA_SUCCESS);
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(nothing);
   }
   w.queue();
   const std::uint64_t passed = static_cast<std::uint64_t>(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
-  CHECK(gaps_after(HOSTWAIT_KIND_STREAM_SYNC, "two").total_ns >= pause_ns);
-  CHECK(gaps_after(HOSTWAIT_KIND_DEVICE_SYNC, "two").total_ns >= pause_ns);
+  CHECK(gaps_after(HOSTWAIT_KIND_STREAM_SYNC, "two").total_ns >= nothing_ns);
+  CHECK(gaps_after(HOSTWAIT_KIND_DEVICE_SYNC, "two").total_ns >= nothing_ns);
   CHECK(gaps_after(HOSTWAIT_KIND_COUNT, "two").total_ns <= passed);
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("another thread's work does not end it; a thread's end leaves it open"
     REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
     char host[16];
-    REQUIRE(DRIVER(cuMemcpyDtoH)(host, w.memory, sizeof host) == CUDA_SUCCESS);
+    REQUIRE(DRIVER(cuMemcpyDtoH_v2)(host, w.memory, sizeof host) == CUDA_SUCCESS);
     w.queue();
   }).join();
   CHECK(gaps_after(HOSTWAIT_KIND_COUNT, "other thread").count == 0);

@@ -35,7 +35,7 @@ class Hang(Hanging):
         process, path = self.hanging()
         shown = self.hostwait("top", path).stdout
         self.assertRegex(shown, rf"in cuMemFree_v2 for [0-9.]+ m?s, thread {process.pid} ")
-        self.assertRegex(shown, r"\n   stack cuMemFree \(?.*< release_workspace \(.*\) < .*main \(")
+        self.assertRegex(shown, r"\n   stack cuMemFree < .*release_workspace \(hang_program.cpp:\d+\) < main \(hang_program.cpp:\d+\)")
         report = self.hostwait("report", path).stdout
         self.assertIn(f"thread {process.pid} ", report)
         self.assertRegex(report, r"is in cuMemFree_v2 for .*\n  at .*release_workspace")
