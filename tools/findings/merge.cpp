@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "finding.hpp"
+#include "hostwait/record_gaps.h"
 #include "process.hpp"
 #include "relations.hpp"
 
