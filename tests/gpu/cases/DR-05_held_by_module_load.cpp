@@ -6,7 +6,6 @@
 // meanwhile (measured: 26 ms beside cuModuleLoadData). Victim: verdict none, held. Holder: the
 // module load, a finding by its verdict; its own cost is not known, so it counts as latent.
 //
-// sim: no, the simulated driver's calls hold no lock while they wait
 // expect case: {"kind": "module", "call": "cuModuleLoadData", "verdict": "context", "calls": 1,
 //               "above_ms": 5, "at": "holder"}
 // expect case: {"kind": "async_copy", "call": "cuMemcpyHtoDAsync", "verdict": "none", "calls": 1,

@@ -10,7 +10,7 @@
 #
 # alone: yes
 # expect captures: {"call": "cuStreamSynchronize", "mode": "global", "begun_at": "begin",
-#                   "at": "here"}
+#                   "at": "here", "times": 1}
 # expect case: {"kind": "device_sync", "call": "cuCtxSynchronize", "verdict": "context", "calls": 1,
 #               "frame": "__enter__", "at": "begin"}
 # expect case: {"kind": "free|host_free", "verdict": "context", "frame": "__enter__", "optional":

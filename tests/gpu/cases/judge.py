@@ -22,8 +22,10 @@ or more `expect PART: {…}` in JSON, each for one finding of the report:
   optional                    true: the finding need not be there
   held_by                     {"call": …, "thread": …}: what held the call up, regular expressions
 
-`expect captures: {…}` is about a capture that a call broke: call, thread and at of the breaking call,
-begun_at of the capture's begin, mode. No other capture may have been broken from the file's lines.
+`expect captures: {…}` is about captures that a call broke: call, thread and at of the breaking call,
+begun_at of the capture's begin, mode, and times: in how many runs (2, the warm-up and the part). A
+thread means that another one began the capture. The report must be sure of it and hold the driver's
+answer 900. No other capture may have been broken from the file's lines.
 
 Every finding with the part's label must be named by one expectation. Left out of that: findings that
 hostwait itself does not call waits (verdict none, depends, unmeasured) and that stayed less than
@@ -46,7 +48,8 @@ BY_TIME = ("none", "depends", "unmeasured")  # verdicts with which only time mak
 SIDE_KINDS = ("module", "alloc", "context")
 KEYS = {"kind", "call", "symbol", "frame", "at", "innermost", "verdict", "reason", "thread", "runtime",
         "above_ms", "below_ms", "optional", "sites", "held_by", *COUNTS}
-CAPTURE_KEYS = {"call", "thread", "at", "begun_at", "mode"}
+CAPTURE_KEYS = {"call", "thread", "at", "begun_at", "mode", "times"}
+UNSUPPORTED = 900  # CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 FOLDER = pathlib.Path(__file__).resolve().parent
 
 
@@ -182,8 +185,7 @@ def wrong_in(one, case, finding, timed=True):
     if timed and not one.get("above_ms", 0) <= longest <= one.get("below_ms", longest):
         wrong.append(f"longest {longest:.3f} ms, not above {one.get('above_ms', 0)} and below "
                      f"{one.get('below_ms', 'any')}")
-    # Reports of an earlier hostwait have no such member.
-    if "held_by" in one and "held_by" in finding and not any(
+    if "held_by" in one and timed and not any(
             re.fullmatch(one["held_by"]["call"], base(h["call"]))
             and re.fullmatch(one["held_by"].get("thread", ".*"), h["thread"])
             for h in finding["held_by"]):
@@ -244,6 +246,22 @@ def judge(case, part, findings, timed=True):
     return wrong
 
 
+def wrong_in_captures(one, captures):
+    """What of the captures that an expectation is about differs from it, as texts."""
+    wrong = []
+    times = sum(c["count"] for c in captures)
+    if times != one.get("times", 2):
+        wrong.append(f"broken {times} times, not {one.get('times', 2)}")
+    for capture in captures:
+        begin, breaker = capture["begin"], capture["broken_by"]
+        if "thread" in one and (begin["tid"] == breaker["tid"] or 0 in (begin["tid"], breaker["tid"])):
+            wrong.append(f"begun by thread {begin['tid']}, broken by {breaker['tid']}")
+        if capture["possible"] or capture["refused"] or capture["result"] != UNSUPPORTED:
+            wrong.append(f"possible {capture['possible']}, refused {capture['refused']}, "
+                         f"result {capture['result']}")
+    return wrong
+
+
 def judge_captures(case, captures):
     """The same for the captures that calls in the case's file broke."""
     mine = [c for c in captures if line_in(c["broken_by"], case.path) is not None]
@@ -259,7 +277,9 @@ def judge_captures(case, captures):
                      or line_in(c["begin"], case.path) in case.markers[one["begun_at"]])]
         if not hits:
             wrong.append(f"no broken capture for {json.dumps(one)}")
-        claimed.update(hits)  # warm-up and case
+            continue
+        claimed.update(hits)
+        wrong += wrong_in_captures(one, [mine[i] for i in hits])
     for number, capture in enumerate(mine):
         if number not in claimed:
             wrong.append(f"unexpected: capture of {capture['begin']['where']} broken by "

@@ -100,14 +100,33 @@ class Judge(unittest.TestCase):
 
     def test_captures(self):
         case = self.read(FILE.replace("// expect case", '// expect captures: {"call": "cuMemFree", '
-                                      '"at": "free", "thread": "other"}\n// expect case', 1))
-        side = {"call": "cuMemFree_v2", "thread": "other", "python": [], "where": "",
+                                      '"at": "free", "begun_at": "free", "thread": "other", '
+                                      '"times": 1}\n// expect case', 1))
+        side = {"call": "cuMemFree_v2", "thread": "other", "tid": 2, "python": [], "where": "",
                 "native": [{"function": "f", "file": "ZZ-01_x.cpp", "line": LINE + 1}]}
-        capture = {"begin": side, "broken_by": side, "mode": "global"}
+        capture = {"begin": {**side, "thread": "main", "tid": 1}, "broken_by": side, "mode": "global",
+                   "count": 1, "possible": False, "refused": False, "result": 900}
         self.assertEqual(judge.judge_captures(case, [capture]), [])
         self.assertEqual(len(judge.judge_captures(case, [])), 1)
         strange = {**capture, "broken_by": {**side, "thread": "main"}}
         self.assertEqual(len(judge.judge_captures(case, [capture, strange])), 1)
+        elsewhere = {**side, "native": [{"function": "f", "file": "ZZ-01_x.cpp", "line": 1}]}
+        self.assertEqual(len(judge.judge_captures(case, [{**capture, "broken_by": elsewhere}])), 2)
+        self.assertEqual(len(judge.judge_captures(case, [{**capture, "begin": elsewhere}])), 2)
+        for changes in ({"count": 2}, {"possible": True}, {"refused": True}, {"result": 901},
+                        {"begin": {**side, "tid": 2}}, {"begin": {**side, "tid": 0}}):
+            self.assertEqual(len(judge.judge_captures(case, [{**capture, **changes}])), 1, changes)
+        plain = self.read(FILE)
+        self.assertEqual(len(judge.judge_captures(plain, [capture])), 1)
+
+    def test_who_held_a_call_up(self):
+        text = FILE.replace('"at": "free"', '"at": "free", "held_by": {"call": "cuModuleLoadData", '
+                            '"thread": "loader"}')
+        case = self.read(text)
+        by = {"call": "cuModuleLoadData", "thread": "loader"}
+        self.assertEqual(self.judged(finding(held_by=[by]), case=case), [])
+        for held_by in ([], [{**by, "thread": "main"}], [{**by, "call": "cuMemFree_v2"}]):
+            self.assertEqual(len(self.judged(finding(held_by=held_by), case=case)), 1, held_by)
 
     def test_heads_that_are_not_understood(self):
         for bad in (FILE.replace("expect control: nothing", ""), FILE.replace('"free"}', '"gone"}'),
