@@ -4,7 +4,8 @@
 // A pinned copy on a private non-blocking stream cannot wait for anything, and yet stays long:
 // another thread is loading a module, which waits for every stream and holds the driver's lock
 // meanwhile (measured: 26 ms beside cuModuleLoadData). Victim: verdict none, held. Holder: the
-// module load, a finding by its verdict; its own cost is not known, so it counts as latent.
+// module load, a finding by its verdict; its own cost is not known, so it counts as latent. On
+// the simulated driver the holder alone is judged: times are not.
 //
 // expect case: {"kind": "module", "call": "cuModuleLoadData", "verdict": "context", "calls": 1,
 //               "above_ms": 5, "at": "holder"}
