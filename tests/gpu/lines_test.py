@@ -35,6 +35,7 @@ def finding(line, function, kind="copy", **more):
             "thread_names": ["python3"], "where": f"source.py:{line} {function}", **more}
 
 
+KINDS = expected_lines.WAITS | {"free", "host_free"}
 GOOD = [finding(3, "outer.<locals>.inner"), finding(7, "Named.method", "stream_sync"),
         finding(4, "outer", "device_sync"), finding(1, "<module>", "module")]
 
@@ -67,6 +68,20 @@ class Judge(unittest.TestCase):
             source = pathlib.Path(folder, "source.py")
             source.write_text("wait()\n")
             self.assertFalse(all(good for _, good, _ in expected_lines.judge(source, [])))
+
+
+class Sources(unittest.TestCase):
+    def test_every_source_says_what_is_expected(self):
+        sources = [*HERE.glob("workloads/lines_*.py"), *HERE.glob("workloads/nvtx_*.py"),
+                   HERE / "lines" / "lines.cpp", HERE / "nvtx" / "ranges.cpp"]
+        self.assertEqual(len(sources), 7)
+        for path in sources:
+            source = expected_lines.Source(path)
+            self.assertGreater(len(source.expected), 2, path)
+            for expectation in source.expected:
+                self.assertLessEqual(set(expectation.kinds), KINDS, f"{path}:{expectation.line}")
+                self.assertLessEqual(set(expectation.keys), {"in", "range", "label", "thread", "id"})
+                self.assertTrue(expectation.function or path.suffix == ".cpp", path)
 
 
 class Program(unittest.TestCase):

@@ -3,7 +3,8 @@
  *
  * Waits from odd places: `program plugin PATH FUNCTION…` calls functions of a plugin, which is
  * loaded, unloaded and, before each further one, replaced by PATH.next; `program generated` waits
- * below machine code that is in no file; `program hostile` under names made to trick a terminal. */
+ * below machine code that is in no file; `program hostile` under names made to trick a terminal;
+ * `program worker` on a library's thread, `program callback` in a function of its own there. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #endif
 
 static CUcontext context;
+static CUresult (*set_current)(CUcontext);
 static CUresult (*synchronize)(void);
 
 static void start(void) {
@@ -26,9 +28,9 @@ static void start(void) {
   CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(driver, "cuInit");
   CUresult (*retain)(CUcontext*, CUdevice) =
       (CUresult(*)(CUcontext*, CUdevice))dlsym(driver, "cuDevicePrimaryCtxRetain");
-  CUresult (*set)(CUcontext) = (CUresult(*)(CUcontext))dlsym(driver, "cuCtxSetCurrent");
+  set_current = (CUresult(*)(CUcontext))dlsym(driver, "cuCtxSetCurrent");
   synchronize = (CUresult(*)(void))dlsym(driver, "cuCtxSynchronize");
-  if (init(0) != 0 || retain(&context, 0) != 0 || set(context) != 0) exit(3);
+  if (init(0) != 0 || retain(&context, 0) != 0 || set_current(context) != 0) exit(3);
 }
 
 static int call(void) {
@@ -88,10 +90,25 @@ static int hostile(void) {
   return result - 1;
 }
 
+#ifdef HAVE_WORKER
+int library_works(int (*set)(void*), void* context, int (*function)(void));
+static int worker(int own_function) {
+  int (*set)(void*);
+  int (*driver)(void);
+  memcpy(&set, &set_current, sizeof set);
+  memcpy(&driver, &synchronize, sizeof driver);
+  return library_works(set, context, own_function ? call : driver);
+}
+#endif
+
 int main(int argc, char** argv) {
   start();
   if (argc > 3 && strcmp(argv[1], "plugin") == 0) return plugins(argv[2], argc - 3, argv + 3);
   if (argc > 1 && strcmp(argv[1], "generated") == 0) return generated();
   if (argc > 1 && strcmp(argv[1], "hostile") == 0) return hostile();
+#ifdef HAVE_WORKER
+  if (argc > 1 && strcmp(argv[1], "worker") == 0) return worker(0);
+  if (argc > 1 && strcmp(argv[1], "callback") == 0) return worker(1);
+#endif
   return 2;
 }

@@ -248,6 +248,38 @@ class Changed(Case):
         innermost = report["findings"][0]["native"][0]
         self.assertEqual((innermost["function"], innermost["line"] > 0), ("call", True))
 
+    def worker(self):
+        """A program and a library, by its name one of PyTorch's, that works on a thread."""
+        library = self.folder / "libtorch_played.so"
+        self.must("cc", "-g", "-O1", "-shared", "-fPIC", HERE / "worker.c", "-o", library,
+                  "-pthread")
+        program = self.folder / "odd"
+        self.must("cc", "-g", "-O1", "-DHAVE_WORKER", *INCLUDE, HERE / "program.c", library, "-o",
+                  program, "-pthread", "-ldl", f"-Wl,-rpath,{self.folder}")
+        return program
+
+    def test_a_librarys_thread(self):
+        text = self.ran(self.worker(), "worker")
+        finding = self.report()["findings"][0]
+        self.assertEqual(finding["thread_names"], ["fake_worker"])
+        for each in (text, finding["where"]):
+            self.assertIn("on a library's thread: the line that caused it is not known", each)
+        self.assertNotIn("program.c", finding["where"])
+
+    def test_the_programs_function_on_a_librarys_thread(self):
+        text = self.ran(self.worker(), "callback")
+        finding = self.report()["findings"][0]
+        self.assertEqual(finding["thread_names"], ["fake_worker"])
+        self.assertNotIn("a library's thread", text)
+        self.assertRegex(finding["where"], r"^program\.c:\d+ call")
+
+    def test_a_stack_that_was_cut_proves_nothing(self):
+        self.worker()
+        done = run(TOOL, "run", "--stacks", "1", "--output", self.records, "--",
+                   self.folder / "odd", "worker")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("a library's thread", done.stderr)
+
     def test_hostile_names(self):
         flags = ["-DHAVE_NVTX", f"-I{NVTX}"] if NVTX else []
         part = self.folder / "odd.o"

@@ -333,4 +333,6 @@ TEST_CASE("C++ names without signatures") {
   CHECK(shorten_name("c10::cuda::CUDACachingAllocator::Native::Device::free_block") ==
         "c10::cuda::…::free_block");
   CHECK(shorten_name("at::native::a::b") == "at::native::a::b");
+  CHECK(shorten_name("(anonymous namespace)::reader::fetch") == "reader::fetch");
+  CHECK(shorten_name("a::(anonymous namespace)::b::c::(anonymous namespace)::d") == "a::b::c::d");
 }

@@ -97,6 +97,19 @@ TEST_CASE("missing, relative and nonsense modules are no accident") {
   CHECK(symbols->resolve("/dev/null", module, 0).size() == 1);
 }
 
+TEST_CASE("Python files of the standard library, of packages and of generators are a library's") {
+  for (const char* file :
+       {"/usr/lib/python3.12/contextlib.py",
+        "/home/me/.pyenv/versions/3.11.7/lib/python3.11/ast.py",
+        "/opt/venv/lib/python3.12/site-packages/torch/_tensor.py",
+        "/usr/lib/python3/dist-packages/numpy/core.py", "/usr/lib64/python3.11/json/encoder.py",
+        "<frozen importlib._bootstrap>", "/tmp/torchinductor_me/ab/cab.py", "<eval_with_key>.7"})
+    CHECK(is_python_library(file));
+  for (const char* file : {"/usr/src/app/train.py", "/opt/project/train.py", "train.py", "<stdin>",
+                           "<string>", "/work/lib/pythonic/model.py", "/tmp/ipykernel_7/1.py"})
+    CHECK_FALSE(is_python_library(file));
+}
+
 TEST_CASE("no server is asked for debug information") {
   ::setenv("DEBUGINFOD_URLS", "http://192.0.2.1/", 1);
   const auto symbols = make_dwarf_symbolizer();
