@@ -79,7 +79,7 @@ std::span<const command> commands() {
 }
 
 int run_command_line(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments.front() == probe_command) return run_probe();
+  if (!arguments.empty() && arguments.front() == probe_command) return run_probe(arguments);
   try {
     return execute(arguments);
   } catch (const failure& known) {

@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
-// The part of `doctor` that runs in a child of its own: it loads the driver, which may crash.
+// The part of `doctor` that runs in children of its own: they load the driver, which may crash, and
+// make one known call on each route.
 #pragma once
 
+#include <array>
 #include <string>
+#include <vector>
 
 namespace hostwait {
 
 inline constexpr const char* probe_command = "--probe-environment";
 
-// Prints key=value lines: preloaded, driver, driver_version. Returns the exit status.
-int run_probe();
+// Without a further word: what is loaded. With "ROUTE HELPER": one call on that route. Prints
+// key=value lines and returns the exit status.
+int run_probe(const std::vector<std::string>& arguments);
+
+// The ways to the driver that are tried: by name, by version, both forms of cuGetProcAddress, the
+// one that runtimes use (they ask cuGetProcAddress for itself), a library linked with -lcuda, and
+// a library opened with RTLD_DEEPBIND.
+inline constexpr std::array probe_routes = {
+    "dlsym", "dlvsym", "cuGetProcAddress", "cuGetProcAddress_v2", "runtime", "linked", "deepbind"};
+
+struct probe_setting {
+  std::string preload;  // LD_PRELOAD of the children
+  std::string helper;   // libhostwait_selftest.so, "" = missing
+  std::string run_id;   // of the records that the children leave
+};
 
 struct probe_result {
   bool ended = false;        // within its time, by itself
@@ -19,8 +35,13 @@ struct probe_result {
   std::string driver_error;  // what the loader said
   int driver_version = 0;    // as cuDriverGetVersion says it
 };
+probe_result probe_environment(const probe_setting&);
 
-// Runs the probe with this LD_PRELOAD, for at most ten seconds.
-probe_result probe_environment(const std::string& preload);
+enum class route_state { caught, missed, not_here };
+struct route_result {
+  route_state state = route_state::missed;
+  std::string why;  // of the other two states
+};
+route_result probe_route(const probe_setting&, const char* route);
 
 }  // namespace hostwait

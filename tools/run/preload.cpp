@@ -69,6 +69,8 @@ shim_libraries find_shim() {
       found.shim = shim;
       const std::string link = (folder / "libhostwait_link.so").string();
       if (::access(link.c_str(), R_OK) == 0) found.link = link;
+      const std::string selftest = (folder / "libhostwait_selftest.so").string();
+      if (::access(selftest.c_str(), R_OK) == 0) found.selftest = selftest;
       return found;
     }
     found.searched += (found.searched.empty() ? "" : ", ") + folder.string();

@@ -10,6 +10,7 @@ namespace hostwait {
 struct shim_libraries {
   std::string shim;      // libhostwait.so; "" = not found
   std::string link;      // libhostwait_link.so; "" = not found
+  std::string selftest;  // libhostwait_selftest.so; "" = not found
   std::string searched;  // the folders that were tried, for the error
 };
 
