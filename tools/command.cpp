@@ -24,6 +24,8 @@ constexpr command table[] = {
     {"check", "exit status only: 86 violations, 87 unseen, 2 unreadable", add_check},
     {"doctor", "can it work on this machine?", add_doctor},
     {"probe", "measure which calls stop the host on this GPU", add_probe},
+    {"suppress", "print a rule that allows one finding, for hostwait.toml", add_suppress},
+    {"diff", "findings of two runs: new, gone, grown", add_diff},
     {"collect", "move finished records from the live folders", add_collect},
     {"set", "change the level of a running program, pause or resume it", add_set},
 };

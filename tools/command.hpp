@@ -31,11 +31,13 @@ std::span<const command> commands();
 
 std::function<int()> add_check(CLI::App& app, const program_line& program);
 std::function<int()> add_collect(CLI::App& app, const program_line& program);
+std::function<int()> add_diff(CLI::App& app, const program_line& program);
 std::function<int()> add_doctor(CLI::App& app, const program_line& program);
 std::function<int()> add_probe(CLI::App& app, const program_line& program);
 std::function<int()> add_report(CLI::App& app, const program_line& program);
 std::function<int()> add_run(CLI::App& app, const program_line& program);
 std::function<int()> add_set(CLI::App& app, const program_line& program);
+std::function<int()> add_suppress(CLI::App& app, const program_line& program);
 std::function<int()> add_top(CLI::App& app, const program_line& program);
 
 // argv without its first word; returns the exit status.

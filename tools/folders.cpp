@@ -163,6 +163,31 @@ std::vector<std::vector<record_file>> group_by_run(std::vector<record_file> reco
   return runs;
 }
 
+std::vector<record_file> newest_run() {
+  std::vector<std::string> folders = live_folders();
+  folders.emplace_back(".");
+  std::vector<record_file> all;
+  std::string first_error;
+  for (const std::string& folder : folders) {
+    for (const std::string& path : records_in(folder)) {
+      read_error error;
+      std::optional<record_file> record = record_file::load(path, error);
+      if (record) {
+        all.push_back(std::move(*record));
+      } else if (first_error.empty()) {
+        first_error = error.line();
+      }
+    }
+  }
+  if (all.empty())
+    throw failure(exit_usage, first_error.empty()
+                                  ? "no record in the live folders or here; make one with "
+                                    "hostwait run -- PROGRAM, or name it"
+                                  : first_error);
+  std::vector<std::vector<record_file>> runs = group_by_run(std::move(all));
+  return std::move(runs.back());
+}
+
 std::string move_into(const std::string& path, const std::string& folder) {
   const std::string target = (fs::path(folder) / base_name(path)).string();
   std::error_code ignored;

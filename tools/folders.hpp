@@ -29,6 +29,10 @@ std::vector<record_file> records_of_run(const std::vector<std::string>& folders,
 // together where one process is the parent of the other.
 std::vector<std::vector<record_file>> group_by_run(std::vector<record_file> records);
 
+// The newest run in the live folders and, since `run` moves records there, the current one. Throws
+// failure (2) where there is none.
+std::vector<record_file> newest_run();
+
 // Moves a file into a folder, also across file systems; an existing file is never overwritten.
 // Returns the new path; throws failure (2).
 std::string move_into(const std::string& path, const std::string& folder);

@@ -84,8 +84,7 @@ void* by_proc_address(void* driver, bool second_form, bool itself) {
 
 void call_helper(void* driver, const std::string& helper, bool deepbind) {
   if (helper.empty()) throw absent{"libhostwait_selftest.so is not installed"};
-  void* library =
-      ::dlopen(helper.c_str(), RTLD_NOW | RTLD_LOCAL | (deepbind ? RTLD_DEEPBIND : 0));
+  void* library = ::dlopen(helper.c_str(), RTLD_NOW | RTLD_LOCAL | (deepbind ? RTLD_DEEPBIND : 0));
   if (library == nullptr) throw absent{::dlerror()};
   void* function =
       ::dlsym(library, deepbind ? "hostwait_selftest_by_dlsym" : "hostwait_selftest_linked");
@@ -158,7 +157,7 @@ bool ask(const probe_setting& with, const std::vector<std::string>& words, answe
 }  // namespace
 
 int run_probe(const std::vector<std::string>& arguments) {
-  std::printf("preloaded=%d\n", hostwait_present());
+  std::printf("preloaded=%d\n", ::dlsym(RTLD_DEFAULT, "hostwait_api") != nullptr);
   std::fflush(stdout);
   void* driver = ::dlopen(driver_name, RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) {

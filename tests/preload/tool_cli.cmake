@@ -15,7 +15,7 @@ target_link_options(hostwait_static_program PRIVATE -static)
 set_target_properties(hostwait_static_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                                          ${PROJECT_BINARY_DIR}/tests)
 
-foreach(part run signals records top)
+foreach(part run signals records top compare)
   add_test(NAME tools.${part}
            COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/tool_${part}_test.py)
   set_tests_properties(

@@ -3,25 +3,37 @@
 // hostwait doctor: can it work here? One line for each thing that matters, status 1 if one fails.
 #include <fmt/core.h>
 #include <gnu/libc-version.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
 
 #include "command.hpp"
 #include "failure.hpp"
 #include "folders.hpp"
 #include "hostwait/version.h"
+#include "options/check.hpp"
 #include "probe.hpp"
 #include "report/escape.hpp"
+#include "run/child.hpp"
 #include "run/preload.hpp"
+#include "symbols/frames.hpp"
 
 namespace hostwait {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 class screen {
  public:
@@ -58,6 +70,81 @@ std::string field_of(const char* path, const std::string& name) {
   return "";
 }
 
+// Where the loader, containers and the toolkit put copies of the driver.
+std::vector<std::string> driver_copies(const std::string& loaded) {
+  std::vector<std::string> folders = {"/usr/lib/x86_64-linux-gnu",
+                                      "/usr/lib/aarch64-linux-gnu",
+                                      "/usr/lib64",
+                                      "/usr/lib",
+                                      "/usr/lib/wsl/lib",
+                                      "/usr/local/cuda/compat",
+                                      "/usr/local/nvidia/lib64"};
+  if (const char* path = std::getenv("LD_LIBRARY_PATH")) {
+    std::istringstream list(path);
+    for (std::string folder; std::getline(list, folder, ':');) folders.push_back(folder);
+  }
+  std::set<std::string> files;
+  std::error_code ignored;
+  folders.push_back(fs::path(loaded).parent_path().string());
+  for (const std::string& folder : folders) {
+    const fs::path file = fs::canonical(fs::path(folder) / "libcuda.so.1", ignored);
+    if (!ignored) files.insert(file.string());
+  }
+  return {files.begin(), files.end()};
+}
+
+// "580.159" of "libcuda.so.580.159".
+std::string version_in_name(const std::string& file) {
+  const std::string base = base_name(file);
+  const std::string version = base.substr(std::min(base.size(), std::strlen("libcuda.so.")));
+  return version.find('.') == version.npos ? "" : version;
+}
+
+void look_at_driver(screen& out, const probe_result& probe) {
+  if (probe.driver.empty()) {
+    out.wrong("driver",
+              "libcuda.so.1 cannot be loaded: " +
+                  (probe.driver_error.empty() ? "the probe crashed" : probe.driver_error));
+    return;
+  }
+  out.fine("driver", fmt::format("{}, CUDA {}.{}", probe.driver, probe.driver_version / 1000,
+                                 probe.driver_version % 1000 / 10));
+  const std::string module = first_line("/proc/driver/nvidia/version");
+  if (!module.empty()) out.fine("driver", module);
+  const std::vector<std::string> copies = driver_copies(probe.driver);
+  if (copies.size() < 2) return;
+  std::string text = fmt::format("{} of libcuda:", copies.size());
+  for (const std::string& each : copies) {
+    const std::string version = version_in_name(each);
+    text += ' ' + each + (version.empty() ? "" : " (" + version + ")");
+  }
+  out.note("copies", text);
+}
+
+// One call on each route, each in a program of its own.
+void look_at_routes(screen& out, const probe_setting& with, bool has_link) {
+  std::string caught;
+  for (const char* route : probe_routes) {
+    const route_result result = probe_route(with, route);
+    if (result.state == route_state::caught) {
+      caught += (caught.empty() ? "" : ", ") + std::string(route);
+    } else if (result.state == route_state::not_here) {
+      out.note("route", fmt::format("{}: not tried: {}", route, result.why));
+    } else {
+      const bool link = std::string(route) == "linked" && !has_link;
+      out.wrong("route", fmt::format("{}: {}{}", route, result.why,
+                                     link ? "; libhostwait_link.so is missing" : ""));
+    }
+  }
+  if (!caught.empty()) out.fine("routes", caught + ": a call was caught on each");
+}
+
+// The children of the self-test have left records like any program.
+void remove_records(const std::string& run_id) {
+  for (const record_file& record : records_of_run(live_folders(), run_id))
+    ::unlink(record.path().c_str());
+}
+
 void look_at_preload(screen& out) {
   const shim_libraries found = find_shim();
   if (found.shim.empty()) {
@@ -66,13 +153,17 @@ void look_at_preload(screen& out) {
     return;
   }
   out.fine("shim", found.shim);
-  if (found.link.empty()) {
-    out.note("shim", "libhostwait_link.so is missing: programs linked with -lcuda are not seen");
-  }
   const preload_path shim(found.shim);
+  std::unique_ptr<preload_path> link;
+  std::string mine = shim.text();
+  if (!found.link.empty()) {
+    link = std::make_unique<preload_path>(found.link);
+    mine += ':' + link->text();
+  }
   const char* existing = std::getenv("LD_PRELOAD");
-  const probe_result probe =
-      probe_environment(combine_preloads(existing != nullptr ? existing : "", shim.text()));
+  const probe_setting with = {combine_preloads(existing != nullptr ? existing : "", mine),
+                              found.selftest, random_run_id()};
+  const probe_result probe = probe_environment(with);
   if (!probe.ended) {
     out.wrong("preload", "a program under the preload did not end by itself");
   } else if (!probe.preloaded) {
@@ -81,16 +172,27 @@ void look_at_preload(screen& out) {
   } else {
     out.fine("preload", "a program started here has the shim in it");
   }
-  if (!probe.driver.empty()) {
-    out.fine("driver", fmt::format("{}, CUDA {}.{}", probe.driver, probe.driver_version / 1000,
-                                   probe.driver_version % 1000 / 10));
-  } else {
-    out.wrong("driver",
-              "libcuda.so.1 cannot be loaded: " +
-                  (probe.driver_error.empty() ? "the probe crashed" : probe.driver_error));
+  look_at_driver(out, probe);
+  if (probe.ended && probe.preloaded && !probe.driver.empty())
+    look_at_routes(out, with, !found.link.empty());
+  remove_records(with.run_id);
+}
+
+void look_at_options(screen& out) {
+  const char* text = std::getenv("HOSTWAIT_OPTIONS");
+  if (text == nullptr || *text == '\0') return;
+  try {
+    check_options_text(text);
+    out.note("options", fmt::format("HOSTWAIT_OPTIONS={}", text));
+    for (const auto& [key, value] : split_options(text)) {
+      if (key == "routes" && value == "nolink")
+        out.note("options", "routes=nolink: programs linked with -lcuda are not seen");
+      if (key == "deepbind" && value == "keep")
+        out.note("options", "deepbind=keep: libraries opened with RTLD_DEEPBIND are not seen");
+    }
+  } catch (const failure& wrong) {
+    out.wrong("options", wrong.what());
   }
-  const std::string module = first_line("/proc/driver/nvidia/version");
-  if (!module.empty()) out.fine("driver", module);
 }
 
 void look_at_environment(screen& out) {
@@ -108,25 +210,38 @@ void look_at_environment(screen& out) {
 }
 
 void look_at_folders(screen& out) {
+  constexpr std::uint64_t least = 16;  // MiB: what a record may need
   bool any = false;
   for (const std::string& folder : live_folders()) {
     struct statvfs status {};
     if (::access(folder.c_str(), W_OK) != 0 || ::statvfs(folder.c_str(), &status) != 0) continue;
     const std::uint64_t free = std::uint64_t{status.f_bavail} * status.f_frsize >> 20;
-    if (free < 16) {
-      out.note("live folder", fmt::format("{} has only {} MiB free", folder, free));
+    const std::uint64_t size = std::uint64_t{status.f_blocks} * status.f_frsize >> 20;
+    const std::string text = fmt::format("{}, {} of {} MiB free", folder, free, size);
+    if (free < least) {
+      out.note("live folder", text + ": too little for a record");
       continue;
     }
-    out.fine("live folder", fmt::format("{}, {} MiB free", folder, free));
+    out.fine("live folder", text);
     any = true;
     break;
   }
-  if (!any) out.wrong("live folder", "none of /dev/shm, $XDG_RUNTIME_DIR, /tmp has room");
+  if (!any)
+    out.wrong("live folder",
+              "none of /dev/shm, $XDG_RUNTIME_DIR, /tmp can be written and has room");
   std::size_t records = 0;
-  for (const std::string& folder : live_folders()) records += records_in(folder).size();
+  std::uint64_t bytes = 0;
+  for (const std::string& folder : live_folders()) {
+    for (const std::string& path : records_in(folder)) {
+      struct stat status {};
+      if (::stat(path.c_str(), &status) != 0) continue;
+      ++records;
+      bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
+    }
+  }
   if (records > 0)
-    out.note("records",
-             fmt::format("{} left in live folders; hostwait collect fetches them", records));
+    out.note("records", fmt::format("{} in live folders, {:.1f} MiB; hostwait collect fetches them",
+                                    records, static_cast<double>(bytes) / (1 << 20)));
 }
 
 void look_at_process(screen& out) {
@@ -135,12 +250,17 @@ void look_at_process(screen& out) {
   const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
   if (!scope.empty() && scope != "0")
     out.note("ptrace", "ptrace_scope is " + scope +
-                           ": hostwait set reaches your own processes' records all the same");
-  const bool container = ::access("/.dockerenv", F_OK) == 0 ||
-                         ::access("/run/.containerenv", F_OK) == 0 ||
-                         std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
-  if (container)
-    out.note("container", "records lie in the container's /dev/shm; use run --output to keep them");
+                           ": top and set read records, not processes, and work all the same");
+  const char* marker = ::access("/.dockerenv", F_OK) == 0              ? "/.dockerenv"
+                       : ::access("/run/.containerenv", F_OK) == 0     ? "/run/.containerenv"
+                       : ::access("/run/systemd/container", F_OK) == 0 ? "/run/systemd/container"
+                       : std::getenv("KUBERNETES_SERVICE_HOST") != nullptr
+                           ? "KUBERNETES_SERVICE_HOST"
+                           : nullptr;
+  if (marker != nullptr)
+    out.note("container", fmt::format("{}: records lie in the container's /dev/shm; run --output "
+                                      "keeps them",
+                                      marker));
 }
 
 int doctor_command() {
@@ -148,12 +268,16 @@ int doctor_command() {
   out.fine("hostwait", HOSTWAIT_VERSION_STRING);
   out.fine("libc", std::string("glibc ") + ::gnu_get_libc_version());
   look_at_preload(out);
+  look_at_options(out);
   look_at_environment(out);
   look_at_folders(out);
   look_at_process(out);
-  out.note("not seen",
-           "static programs, set-user-ID programs, drivers loaded by dlmopen, waits outside the "
-           "driver (futures, spinning on host memory), device-side waits");
+  out.note("setuid",
+           "programs with set-user-ID, set-group-ID or file capabilities ignore LD_PRELOAD");
+  out.note(
+      "not seen",
+      "static programs, other C libraries, drivers loaded by dlmopen, waits outside the driver "
+      "(futures, spinning on host memory), waits on the device");
   std::fflush(stdout);
   return out.works() ? exit_fine : exit_not_working;
 }

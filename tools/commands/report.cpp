@@ -27,32 +27,6 @@ struct arguments {
   bool limit_given = false, detail = false, debuginfod = false;
 };
 
-// The newest run in the live folders and, since `run` moves records there, the current one.
-std::vector<record_file> newest_run() {
-  std::vector<std::string> folders = live_folders();
-  folders.emplace_back(".");
-  std::vector<record_file> all;
-  std::string first_error;
-  for (const std::string& folder : folders) {
-    for (const std::string& path : records_in(folder)) {
-      read_error error;
-      std::optional<record_file> record = record_file::load(path, error);
-      if (record) {
-        all.push_back(std::move(*record));
-      } else if (first_error.empty()) {
-        first_error = error.line();
-      }
-    }
-  }
-  if (all.empty())
-    throw failure(exit_usage, first_error.empty()
-                                  ? "no record in the live folders or here; make one with "
-                                    "hostwait run -- PROGRAM, or name it"
-                                  : first_error);
-  std::vector<std::vector<record_file>> runs = group_by_run(std::move(all));
-  return std::move(runs.back());
-}
-
 // Options that would have no effect are refused: silence would be taken for obedience.
 grouping checked_grouping(const arguments& given) {
   grouping by = grouping::finding;

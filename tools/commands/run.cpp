@@ -3,9 +3,9 @@
 // hostwait run [options] -- PROGRAM ARGS…: runs it under the shim and reports what waited.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -36,6 +36,7 @@ struct arguments {
   std::vector<std::pair<std::string, std::string>> options;  // key, value: for HOSTWAIT_OPTIONS
   std::string output, format = "text";
   std::size_t limit = 20;
+  double after_s = 0, duration_s = 0;
   bool output_given = false, require_cuda = false, quiet = false;
 };
 
@@ -43,18 +44,6 @@ std::string flag_of(const char* key) {
   std::string flag = "--" + std::string(key);
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;
-}
-
-std::string random_run_id() {
-  unsigned char bytes[16] = {};
-  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
-    throw failure(exit_usage, "no random bytes from the kernel for the run's id");
-  std::string id;
-  for (const unsigned char byte : bytes) {
-    id += "0123456789abcdef"[byte >> 4];
-    id += "0123456789abcdef"[byte & 15];
-  }
-  return id;
 }
 
 // Asks the file system itself: permissions alone do not know of read-only mounts and quotas.
@@ -79,6 +68,7 @@ std::string value_of(const char* variable) {
 
 struct setting {
   std::string options;  // HOSTWAIT_OPTIONS of the program
+  std::string window;   // "from 30 s to 90 s after the start", "" = all of it
   std::string output;   // where records go
   std::string live;     // folder of live files beside the usual ones, "" = none
   bool link_route = true;
@@ -100,6 +90,24 @@ setting settle(const arguments& given) {
   }
   result.output = given.output_given ? given.output : result.live.empty() ? "." : result.live;
   return result;
+}
+
+// The same for every process of the run, whenever it starts: times of CLOCK_MONOTONIC. The
+// program's own calls look at them; nothing of the tool has to wake up at the right moment.
+void add_window(const arguments& given, setting& with) {
+  if (given.after_s == 0 && given.duration_s == 0) return;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto ms = [](double seconds) { return static_cast<std::uint64_t>(seconds * 1000 + 0.5); };
+  const std::uint64_t begin = static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+                              static_cast<std::uint64_t>(now.tv_nsec) / 1000000 + ms(given.after_s);
+  const std::uint64_t end = given.duration_s == 0 ? 0 : begin + ms(given.duration_s);
+  if (!with.options.empty() && with.options.back() != ':') with.options += ':';
+  with.options += option_text("window", fmt::format("{},{}", begin, end));
+  with.window = fmt::format("from {} s", given.after_s);
+  if (given.duration_s != 0)
+    with.window += fmt::format(" to {} s", given.after_s + given.duration_s);
+  with.window += " after the start";
 }
 
 void print(const std::string& text) {
@@ -141,6 +149,7 @@ std::vector<record_file> fetch(const setting& with, const std::string& run_id) {
 int finish(int wait_status, const arguments& given, const setting& with, const std::string& run_id,
            const std::string& program) {
   const std::vector<record_file> records = fetch(with, run_id);
+  if (!with.window.empty() && !given.quiet) log_info("recorded only " + with.window);
   run_report report;
   if (records.empty()) {
     if (!given.quiet) {
@@ -173,7 +182,7 @@ int finish(int wait_status, const arguments& given, const setting& with, const s
 int run_command(const arguments& given, const program_line& program) {
   if (!program.given || program.words.empty())
     throw failure(exit_usage, "run: no program; write hostwait run [options] -- PROGRAM ARGS…");
-  const setting with = settle(given);
+  setting with = settle(given);
   require_writable(with.output);
   const std::string path = find_program(program.words.front());
   const shim_libraries libraries = find_shim();
@@ -190,6 +199,7 @@ int run_command(const arguments& given, const program_line& program) {
       link = std::make_unique<preload_path>(libraries.link);
       mine += ':' + link->text();
     }
+    add_window(given, with);
     environment_changes changes = {{"LD_PRELOAD", combine_preloads(value_of("LD_PRELOAD"), mine)},
                                    {"HOSTWAIT_RUN_ID", run_id}};
     if (!with.options.empty()) changes.emplace_back("HOSTWAIT_OPTIONS", with.options);
@@ -214,8 +224,9 @@ std::function<int()> add_run(CLI::App& app, const program_line& program) {
   auto given = std::make_shared<arguments>();
   for (const option_spec& spec : option_specs()) {
     const std::string key = spec.key;
-    // The live file's folder is hostwait's affair here, and help=1 is --help.
-    if (key == "output" || key == "help") continue;
+    // The live file's folder is hostwait's affair here, help=1 is --help, and a window is given as
+    // --after and --duration.
+    if (key == "output" || key == "help" || key == "window") continue;
     const std::string flag = flag_of(spec.key);
     if (std::string(spec.type) == "flag") {
       app.add_flag_function(
@@ -235,6 +246,15 @@ std::function<int()> add_run(CLI::App& app, const program_line& program) {
   }
   CLI::Option* output =
       app.add_option("--output", given->output, "folder for the records; default: the current one");
+  const CLI::AsNumberWithUnit time({{"ms", 0.001}, {"s", 1.0}, {"m", 60.0}, {"h", 3600.0}},
+                                   CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
+  app.add_option("--after", given->after_s,
+                 "record and refuse only from then on, as 30s, 500ms, 2m")
+      ->transform(time)
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--duration", given->duration_s, "and only for so long")
+      ->transform(time)
+      ->check(CLI::Range(0.001, 1e9));
   app.add_option("--format", given->format, "of the report on stderr: text or json")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_option("--limit", given->limit, "findings shown, 0 for all");

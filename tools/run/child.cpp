@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -127,6 +128,18 @@ int wait_for(pid_t child, const sigset_t& watched) {
 }
 
 }  // namespace
+
+std::string random_run_id() {
+  unsigned char bytes[16] = {};
+  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
+    throw failure(exit_usage, "no random bytes from the kernel for the run's id");
+  std::string id;
+  for (const unsigned char byte : bytes) {
+    id += "0123456789abcdef"[byte >> 4];
+    id += "0123456789abcdef"[byte & 15];
+  }
+  return id;
+}
 
 std::string find_program(const std::string& word) {
   const auto is_executable = [](const std::string& path, int& error) {

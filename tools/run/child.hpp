@@ -9,6 +9,9 @@
 
 namespace hostwait {
 
+// 32 hex digits, for HOSTWAIT_RUN_ID. Throws failure (2).
+std::string random_run_id();
+
 // As a shell finds it. Throws failure: 127 not there, 126 there but not executable.
 std::string find_program(const std::string& word);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The hostwait authors
- * libhostwait_selftest.so: loaded by `hostwait doctor` alone. It stands for a library that is linked
- * with -lcuda, and for one that is opened with RTLD_DEEPBIND and looks the driver up itself. */
+ * libhostwait_selftest.so: loaded by `hostwait doctor` alone. It stands for a library that is
+ * linked with -lcuda, and for one that is opened with RTLD_DEEPBIND and looks the driver up itself.
+ */
 #include <dlfcn.h>
 #include <stddef.h>
 
