@@ -101,6 +101,23 @@ need_cuda_headers() {
   [ -f "$cuda_include/cudaTypedefs.h" ] || fail "no cudaTypedefs.h in nvidia-cuda-runtime"
 }
 
+# The shared runtimes of CUDA 11.8, 12 and 13, all three in build/cudart, from PyPI.
+need_cuda_runtimes() {
+  local package
+  mkdir -p build/cudart
+  for package in "nvidia-cuda-runtime-cu11==11.8.89" "nvidia-cuda-runtime-cu12==12.9.79" \
+    "nvidia-cuda-runtime==$cuda_runtime_version"; do
+    if grep -qxsF "$package" build/cudart/packages.txt; then continue; fi
+    need_venv
+    say "CUDA runtime: $package from PyPI"
+    rm -rf build/cudart-unpacked
+    "$venv/bin/pip" install -q --no-deps --target build/cudart-unpacked "$package"
+    find build/cudart-unpacked -name 'libcudart.so.*' -exec cp {} build/cudart/ \;
+    rm -rf build/cudart-unpacked
+    echo "$package" >>build/cudart/packages.txt
+  done
+}
+
 # pytest and the clients that nobody here wrote, in build/venv.
 need_python_tools() {
   need_venv

@@ -27,6 +27,7 @@ done
 # shellcheck disable=SC2046
 need_packages $(packages_to_test) $([ "$ci" != true ] || packages_to_cross)
 need_cuda_headers
+need_cuda_runtimes
 need_python_tools
 
 failures=()

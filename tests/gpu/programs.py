@@ -58,6 +58,21 @@ def cupti():
     return (header.parent, library) if header and library else None
 
 
+def runtimes():
+    """{"11.0": file, "12": file, "13": file}: the shared runtimes of the CUDA user-spaces that are
+    here: carried (scripts/gpu.sh carry), in the toolkit, or in Python's wheels."""
+    made = {}
+    for version in ("11.0", "12", "13"):
+        name = f"libcudart.so.{version}"
+        carried = REPO / "build-carry" / "cudart" / name
+        file = carried if carried.exists() else find_file(
+            f"lib64/{name}", f"targets/*/lib/{name}", f"nvidia/cu13/lib/{name}",
+            f"nvidia/cuda_runtime/lib/{name}")
+        if file:
+            made[version] = file
+    return made
+
+
 def library_arguments(*names):
     """nvcc's arguments that link these libraries, wherever they are; found again at run time."""
     made = []
@@ -99,6 +114,8 @@ def commands(session):
                          *([f"-I{headers.parent}"] if headers else []),
                          str(HERE / "libraries" / "libraries.cu"),
                          *library_arguments("cublas", "cusolver")]
+    made["runtimes"] = ["g++", "-std=c++20", "-O2", "-g", "-Wall", "-Wextra",
+                        f"-I{REPO / 'include'}", str(HERE / "runtimes" / "runtimes.cpp"), "-ldl"]
     made["advice"] = [*common, "-cudart", "static", str(HERE / "advice" / "advice.cpp")]
     made["captures"] = [*common, "-cudart", "none", str(HERE / "captures" / "captures.cpp"), "-ldl",
                         "-lpthread"]

@@ -100,6 +100,58 @@ def routes(session):
                                 for key in sorted(different)))
 
 
+# What runtimes.cpp makes through each runtime: (base call, kind) -> calls.
+RUNTIME_CALLS = {
+    ("cuMemcpyHtoD", "copy"): 1,
+    ("cuMemcpyDtoH", "copy"): 1,
+    ("cuMemcpyDtoHAsync", "async_copy"): 1,  # the pinned one cannot wait
+    ("cuStreamSynchronize", "stream_sync"): 1,
+    ("cuEventSynchronize", "event_sync"): 1,
+    ("cuCtxSynchronize", "device_sync"): 1,
+    ("cuMemsetD8", "memset"): 1,
+    ("cuMemFreeHost", "host_free"): 1,
+    ("cuMemFree", "free"): 1,
+}
+
+
+def runtime_versions(session):
+    """One program opens the runtimes of CUDA 11.8, 12 and 13 in turn: the same findings in all."""
+    found = programs.runtimes()
+    missing = [version for version in ("11.0", "12", "13") if version not in found]
+    if not (session.build / "runtimes").exists() or len(found) < 2:
+        session.skip("runtimes", f"no libcudart.so for {', '.join(missing) or 'nothing'}, or the "
+                     "program was not built")
+        return
+    if missing:
+        session.skip("runtimes.all", f"no libcudart.so.{', '.join(missing)} on this machine")
+    command = [session.build / "runtimes", *found.values()]
+    plain = session.run(command)
+    ran = session.hostwait(command)
+    session.say(ran.out.strip())
+    session.check("runtimes.runs", plain.status == 0 and ran.status == 0,
+                  f"status {plain.status} without, {ran.status} with")
+    session.check("runtimes.output_identical", plain.out == ran.out and plain.out != "")
+    session.check("runtimes.calls_succeed",
+                  all(set(line.split(":")[1].split()) == {"0", "7"}
+                      for line in ran.out.strip().splitlines()), ran.out.strip()[-300:])
+    shapes = {version: {} for version in found}
+    for (symbol, kind, verdict, label), entry in record.counts(ran.records, labels=True).items():
+        version = label.removeprefix("libcudart.so.")
+        if version in shapes and kind in COMPARED_KINDS and verdict != "none":
+            key = (base_call(symbol), kind, verdict)
+            shapes[version][key] = shapes[version].get(key, 0) + entry["calls"]
+    reference = shapes[next(iter(shapes))]
+    for version, shape in shapes.items():
+        made = {(call, kind): calls for (call, kind, _), calls in shape.items()}
+        different = sorted(key for key in set(made) | set(RUNTIME_CALLS)
+                           if made.get(key) != RUNTIME_CALLS.get(key))
+        session.check(f"runtimes.{version}.findings", not different,
+                      "; ".join(f"{key}: {made.get(key)}, made {RUNTIME_CALLS.get(key)}"
+                                for key in different))
+        session.check(f"runtimes.{version}.same", shape == reference,
+                      str(set(shape.items()) ^ set(reference.items())) if shape != reference else "")
+
+
 def refusals_in_c(session):
     """hostwait_push(ERROR, SYNC) on every route: 800, untouched memory, other threads go on."""
     for name in programs.ROUTES:
@@ -331,5 +383,5 @@ def captures(session):
     proof_captures.captures(session, same_output)
 
 
-ALL = (routes, refusals_in_c, level_fail, captures, libraries, torch, errors_in_python, cupy,
+ALL = (routes, runtime_versions, refusals_in_c, level_fail, captures, libraries, torch, errors_in_python, cupy,
        advice, jax, cupti, cases_proof.cases, training)

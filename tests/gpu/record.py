@@ -98,8 +98,9 @@ def made_at_the_end(paths, within_ns=1_000_000_000):
     return {symbol: text for symbol, text in late.items() if symbol not in other}
 
 
-def counts(paths):
-    """{(symbol, kind, verdict): {calls, waited, latent, refused, held, violations, max_ns}}."""
+def counts(paths, labels=False):
+    """{(symbol, kind, verdict): {calls, waited, latent, refused, held, violations, max_ns}}; with
+    labels, the label is a fourth part of the key."""
     totals = {}
     for path in paths:
         record = Record(path)
@@ -111,6 +112,8 @@ def counts(paths):
             site = sites[counter.site]
             call = calls[site.call]
             key = (record.string(call.name), KINDS[call.kind], VERDICTS[site.verdict])
+            if labels:
+                key += (record.string(site.label),)
             entry = totals.setdefault(key, dict(calls=0, waited=0, latent=0, refused=0, held=0,
                                                 violations=0, max_ns=0))
             for name in ("calls", "waited", "latent", "refused", "held", "violations"):
