@@ -53,4 +53,5 @@ check "exports" scripts/check_exports.sh build/lib/libhostwait.so build/lib/libh
 check "docs/flags.md" python3 scripts/generate_flags_doc.py --check
 check "docs/advice.md" python3 scripts/advice_doc.py --check
 check "docs/calls.md" python3 scripts/generate_calls_doc.py --check
+check "docs/guarantees.md" python3 scripts/check_guarantees.py build
 exit $bad
