@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "command.hpp"
@@ -246,8 +247,9 @@ std::function<int()> add_run(CLI::App& app, const program_line& program) {
   }
   CLI::Option* output =
       app.add_option("--output", given->output, "folder for the records; default: the current one");
-  const CLI::AsNumberWithUnit time({{"ms", 0.001}, {"s", 1.0}, {"m", 60.0}, {"h", 3600.0}},
-                                   CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
+  const CLI::AsNumberWithUnit time(
+      std::map<std::string, double>{{"ms", 0.001}, {"s", 1.0}, {"m", 60.0}, {"h", 3600.0}},
+      CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
   app.add_option("--after", given->after_s,
                  "record and refuse only from then on, as 30s, 500ms, 2m")
       ->transform(time)
