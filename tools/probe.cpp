@@ -98,7 +98,7 @@ void call_on(const std::string& route, const std::string& helper, void* driver) 
     found = ::dlsym(driver, call_name);
   } else if (route == "dlvsym") {
     found = ::dlvsym(driver, call_name, driver_name);
-    if (found == nullptr) throw absent{std::string("no version ") + driver_name};
+    if (found == nullptr) throw absent{"this driver's functions have no version"};
   } else if (route == "linked" || route == "deepbind") {
     return call_helper(driver, helper, route == "deepbind");
   } else {
