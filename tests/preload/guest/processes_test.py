@@ -144,10 +144,12 @@ class Ends(GuestCase):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("core")], [])
 
 
-# What is found without arguments must not depend on what other tests leave in /dev/shm: these run
-# with a /dev/shm of their own.
+# What is found without arguments must not depend on what other tests leave in the live folders: these
+# run with folders of their own.
 PRIVATE = ["unshare", "--mount", "--user", "--map-root-user"] if os.geteuid() != 0 else ["unshare", "--mount"]
 PRIVATE_SHELL = "mount -t tmpfs tmpfs /dev/shm && unset XDG_RUNTIME_DIR && "
+if not any(path.startswith("/tmp/") for path in (TOOL, PROCESSES, os.getcwd() + "/")):
+    PRIVATE_SHELL += "mount -t tmpfs tmpfs /tmp && "
 
 
 # The report, once the process that wrote the record is gone.
@@ -176,7 +178,7 @@ class Killed(GuestCase):
         result = self.private(
             f"'{TOOL}' run -q -- '{PROCESSES}' end kill_parent '{done}'; echo status $?; "
             f"n=0; while [ ! -e '{done}' ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done; " + ENDED +
-            f"'{TOOL}' collect .")
+            f"'{TOOL}' collect . --from /dev/shm")
         self.assertIn("status 137\n", result.stdout)
         self.assertRegex(result.stdout, r"hostwait: \d findings in guest_processes")
         self.assertEqual(self.calls(), [3])
@@ -184,7 +186,7 @@ class Killed(GuestCase):
     def test_sigkill_of_run_and_program(self):
         result = self.private(
             f"setsid '{TOOL}' run -q -- '{PROCESSES}' end kill_group; echo status $?; " + ENDED +
-            f"'{TOOL}' collect .")
+            f"'{TOOL}' collect . --from /dev/shm")
         self.assertIn("status 137\n", result.stdout)
         self.assertRegex(result.stdout, r"hostwait: \d findings in guest_processes")
         self.assertIn("ended without closing its record", result.stdout)
