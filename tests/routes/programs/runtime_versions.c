@@ -13,10 +13,9 @@ static int handed(const char* symbol) {
   return ((int (*)(const char*))route_question("routes_handed"))(symbol);
 }
 
-static const char* const symbols[] = {"cuStreamSynchronize",  "cuEventSynchronize",
-                                      "cuMemcpyDtoH_v2",      "cuMemcpyDtoHAsync_v2",
-                                      "cuMemcpyHtoDAsync_v2", "cuMemFree_v2",
-                                      "cuMemFreeHost",        "cuStreamSynchronize_ptsz"};
+static const char* const symbols[] = {
+    "cuStreamSynchronize",  "cuEventSynchronize", "cuMemcpyDtoH_v2", "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyHtoDAsync_v2", "cuMemFree_v2",       "cuMemFreeHost",   "cuStreamSynchronize_ptsz"};
 enum { count = sizeof symbols / sizeof *symbols };
 
 int main(int argc, char** argv) {
