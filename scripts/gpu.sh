@@ -21,7 +21,8 @@ carry() {
     -DCMAKE_BUILD_RPATH='$ORIGIN/../lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
   # What build/ compiled is good here too: only the links differ.
   CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root ninja -C $from -j "$jobs" hostwait_tool hostwait_shim \
-    hostwait_link hostwait_selftest hostwait_demo hostwait_bench_calls hostwait_bench_startup
+    hostwait_link hostwait_selftest hostwait_demo hostwait_bench_calls hostwait_bench_startup \
+    hostwait_bench_stacks
   rm -rf build-carry
   mkdir -p build-carry/bin build-carry/lib
   for program in hostwait hostwait_demo hostwait_bench_calls hostwait_bench_startup; do
@@ -34,7 +35,10 @@ carry() {
   need_cuda_runtimes
   mkdir -p build-carry/cudart
   cp build/cudart/libcudart.so.* build-carry/cudart/
-  for library in libhostwait.so libhostwait_link.so libhostwait_selftest.so; do cp "$from/lib/$library" build-carry/lib/; done
+  for library in libhostwait.so libhostwait_link.so libhostwait_selftest.so \
+    libhostwait_bench_stacks.so; do
+    cp "$from/lib/$library" build-carry/lib/
+  done
   find build-carry/bin build-carry/lib -type f ! -name 'libhostwait*' ! -name hostwait_demo \
     -exec strip --strip-debug {} +
   git rev-parse HEAD >build-carry/commit

@@ -24,7 +24,10 @@ def bench(session):
         session.skip("bench.cupti", "libcupti_count.so was not built")
     made, notes = figures.measure(calls, startup if startup.exists() else None, session.shim,
                                     session.tool, session.work, extra=extra)
-    for line in [*notes, *figures.table(made)]:
+    seen_from_python, missing = figures.measure_python(session.tool.parent.parent, session.shim,
+                                                       session.work, rounds=3)
+    made.update(seen_from_python)
+    for line in [*notes, *missing, *figures.table(made)]:
         session.say(line)
     session.results += figures.results(made, "bench.")
     session.check("bench.unarmed_pointer", not notes, "; ".join(notes))
