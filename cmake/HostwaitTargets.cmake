@@ -24,7 +24,7 @@ find_path(
   PATH_SUFFIXES include targets/x86_64-linux/include)
 if(NOT HOSTWAIT_CUDA_INCLUDE)
   message(FATAL_ERROR "CUDA headers not found: set HOSTWAIT_CUDA_INCLUDE to the folder of cuda.h \
-(CUDA 13.0 toolkit, or PyPI's nvidia-cuda-runtime==13.0.*)")
+(CUDA 13.0 toolkit, or PyPI's nvidia-cuda-runtime==13.0.* and nvidia-cuda-profiler-api==13.0.*)")
 endif()
 add_library(hostwait_cuda_headers INTERFACE)
 target_include_directories(hostwait_cuda_headers SYSTEM INTERFACE ${HOSTWAIT_CUDA_INCLUDE})

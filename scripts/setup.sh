@@ -9,6 +9,7 @@ cd "$root"
 # Pinned: what the tests were written against.
 cuda_runtime_version=13.0.96
 cuda_crt_version=13.0.88
+cuda_profiler_version=13.0.85
 python_tools=('pytest>=8,<9' 'jsonschema>=4.20,<5' 'numpy>=1.26,<3' 'cuda-bindings==13.0.*')
 
 ci=${CI:-false}
@@ -86,19 +87,22 @@ need_cuda_headers() {
   local folder
   for folder in "${HOSTWAIT_CUDA_INCLUDE:-}" "${CUDA_HOME:-}/include" "${CUDA_PATH:-}/include" \
     /usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include; do
-    if [ -f "$folder/cudaTypedefs.h" ] && grep -qE 'define CUDA_VERSION +13' "$folder/cuda.h"; then
+    if [ -f "$folder/cudaTypedefs.h" ] && [ -f "$folder/cudaProfiler.h" ] &&
+      grep -qE 'define CUDA_VERSION +13' "$folder/cuda.h"; then
       cuda_include=$folder
       return 0
     fi
   done
   cuda_include=$root/build/cuda/nvidia/cu13/include
-  if [ ! -f "$cuda_include/cudaTypedefs.h" ]; then
+  if [ ! -f "$cuda_include/cudaTypedefs.h" ] || [ ! -f "$cuda_include/cudaProfiler.h" ]; then
     need_venv
     say "CUDA headers: nvidia-cuda-runtime $cuda_runtime_version from PyPI"
     "$venv/bin/pip" install -q --no-deps --target build/cuda --upgrade \
-      "nvidia-cuda-runtime==$cuda_runtime_version" "nvidia-cuda-crt==$cuda_crt_version"
+      "nvidia-cuda-runtime==$cuda_runtime_version" "nvidia-cuda-crt==$cuda_crt_version" \
+      "nvidia-cuda-profiler-api==$cuda_profiler_version"
   fi
   [ -f "$cuda_include/cudaTypedefs.h" ] || fail "no cudaTypedefs.h in nvidia-cuda-runtime"
+  [ -f "$cuda_include/cudaProfiler.h" ] || fail "no cudaProfiler.h in nvidia-cuda-profiler-api"
 }
 
 # The shared runtimes of CUDA 11.8, 12 and 13, all three in build/cudart, from PyPI.
