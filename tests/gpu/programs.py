@@ -117,8 +117,9 @@ def commands(session):
     made["runtimes"] = ["g++", "-std=c++20", "-O2", "-g", "-Wall", "-Wextra",
                         f"-I{REPO / 'include'}", str(HERE / "runtimes" / "runtimes.cpp"), "-ldl"]
     made["advice"] = [*common, "-cudart", "static", str(HERE / "advice" / "advice.cpp")]
-    made["captures"] = [*common, "-cudart", "none", str(HERE / "captures" / "captures.cpp"), "-ldl",
-                        "-lpthread"]
+    for name in ("captures", "held"):
+        made[name] = [*common, "-cudart", "none", str(HERE / name / f"{name}.cpp"), "-ldl",
+                      "-lpthread"]
     made["lines"] = [str(nvcc), "-std=c++20", "-O3", "-g", str(HERE / "lines" / "lines.cpp")]
     made["ranges"] = [str(nvcc), "-std=c++20", "-O2", "-g", str(HERE / "nvtx" / "ranges.cpp"),
                       "-ldl"]

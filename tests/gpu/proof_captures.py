@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""Stream captures: replays are identical with and without hostwait, and a broken capture names both
-threads and both places."""
+"""Two threads at once. Stream captures: replays are identical with and without hostwait, and a broken
+capture names both threads and both places. Held calls: victim and holder."""
 
 from harness import WORKLOADS, python
 
@@ -63,3 +63,29 @@ def captures(session, same_output):
             session.check(f"captures.{name}.none_broken",
                           ran.report is not None and ran.report["captures"] == [],
                           str(ran.report["captures"] if ran.report else "no report")[:300])
+
+
+def held(session):
+    """A pinned copy on a stream of its own, held up while another thread frees or loads."""
+    program = session.build / "held"
+    if not program.exists():
+        session.skip("held", "the program was not built")
+        return
+    for word, call, thread in (("free", "cuMemFree_v2", "freeing"),
+                               ("load", "cuModuleLoadData", "loading")):
+        name = f"held.{word}"
+        ran = session.hostwait([program, word])
+        if ran.status == 77:
+            session.skip(name, ran.out.strip()[-200:])
+            continue
+        victims = [f for f in ran.findings() if f["call"] == "cuMemcpyHtoDAsync_v2" and f["held"]]
+        if not session.check(f"{name}.held", ran.status == 0 and len(victims) == 1,
+                             f"status {ran.status}, {len(victims)} held copies"):
+            continue
+        victim, holders = victims[0], victims[0]["held_by"]
+        session.check(f"{name}.victim", victim["verdict"] == "none" and
+                      victim["violations"] == 0 and has_function(victim, "copy_here"),
+                      f"{victim['where']}, {victim['ns']['max'] / 1e6:.1f} ms at most")
+        session.check(f"{name}.holder", bool(holders) and holders[0]["call"] == call and
+                      holders[0]["thread"] == thread and has_function(holders[0], "hold_here"),
+                      str([(h["call"], h["thread"], h["where"]) for h in holders]))

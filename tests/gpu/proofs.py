@@ -383,5 +383,10 @@ def captures(session):
     proof_captures.captures(session, same_output)
 
 
-ALL = (routes, runtime_versions, refusals_in_c, level_fail, captures, libraries, torch, errors_in_python, cupy,
-       advice, jax, cupti, cases_proof.cases, training)
+def held(session):
+    """See proof_captures.py."""
+    proof_captures.held(session)
+
+
+ALL = (routes, runtime_versions, refusals_in_c, level_fail, captures, held, libraries, torch,
+       errors_in_python, cupy, advice, jax, cupti, cases_proof.cases, training)
