@@ -334,5 +334,9 @@ TEST_CASE("C++ names without signatures") {
         "c10::cuda::…::free_block");
   CHECK(shorten_name("at::native::a::b") == "at::native::a::b");
   CHECK(shorten_name("(anonymous namespace)::reader::fetch") == "reader::fetch");
+  CHECK(shorten_name("at::native::(anonymous namespace)::read::{lambda}::operator()::{lambda}::"
+                     "operator()") == "at::native::read");
+  CHECK(shorten_name("main::{lambda}") == "main");
+  CHECK(shorten_name("thrust::functor::operator()") == "thrust::functor::operator()");
   CHECK(shorten_name("a::(anonymous namespace)::b::c::(anonymous namespace)::d") == "a::b::c::d");
 }

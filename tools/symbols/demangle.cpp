@@ -125,6 +125,11 @@ std::string shorten_name(const std::string& full) {
   for (std::size_t at = name.find(anonymous); at != std::string::npos;
        at = name.find(anonymous, at))
     name.erase(at, anonymous.size());
+  // A lambda is called by the function that it stands in.
+  for (const std::string_view part : {"::{lambda}::operator()", "::{lambda}"}) {
+    while (name.size() > part.size() && std::string_view(name).ends_with(part))
+      name.resize(name.size() - part.size());
+  }
   std::vector<std::size_t> parts{0};
   for (std::size_t i = 0; i + 1 < name.size(); ++i) {
     if (name[i] == ':' && name[i + 1] == ':') {

@@ -15,7 +15,8 @@ std::string readable_name(const char* symbol);
 // The same work on a name that is demangled already.
 std::string strip_signature(std::string_view demangled);
 
-// At most four components, none of them anonymous: "c10::cuda::…::free_block".
+// At most four components, none of them anonymous, a lambda as the function that it stands in:
+// "c10::cuda::…::free_block".
 std::string shorten_name(const std::string& full);
 
 }  // namespace hostwait
