@@ -234,7 +234,7 @@ std::string where_of(const finding& of) {
   } else if (text.empty() && !of.native.empty()) {
     text = native_where(of.native.front());
   }
-  if (text.empty()) text = of.other ? "sites beyond max_sites" : "no stack";
+  if (text.empty()) text = of.other ? "no room for the site, or the record was locked" : "no stack";
   if (on_library_thread(of))
     text += "  on a library's thread: the line that caused it is not known";
   if (!of.label.empty()) text += "  label " + of.label;
