@@ -57,7 +57,7 @@ struct finding {
   std::string label, range;
   std::set<std::string> thread_names;
   std::set<std::uint32_t> lines;      // of the innermost user frame
-  bool other = false;                 // stands for sites beyond max_sites, and for new ones that met a lock
+  bool other = false;                 // sites without room, or new while a lock was held
   std::vector<holding_call> held_by;  // most time first
   std::string stack_key;              // see merge.cpp
   std::vector<share> shares;
