@@ -50,6 +50,11 @@ int execute(const std::vector<std::string>& arguments) {
   const auto named = std::find_if(std::begin(table), std::end(table), [&](const command& each) {
     return std::find(own.begin(), own.end(), each.name) != own.end();
   });
+  const auto word = std::find_if(own.begin(), own.end(), [](const std::string& each) {
+    return each.empty() || each.front() != '-';
+  });
+  if (named == std::end(table) && word != own.end())
+    throw failure(exit_usage, "'" + *word + "' is no command; see hostwait --help");
   const bool all =
       named == std::end(table) || std::find(own.begin(), own.end(), named->name) - own.begin() > 1;
   for (const command& each : table) {

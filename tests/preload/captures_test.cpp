@@ -309,7 +309,7 @@ TEST_CASE("under fail it is a violation, under allow nothing, under error it is 
   CHECK(allowed.empty());
 }
 
-TEST_CASE("captures of the parent are none of a forked child") {
+TEST_CASE("captures of the parent are none of a forked child", "[native]") {
   world& w = the_world();
   REQUIRE(begin(w.captured, global) == CUDA_SUCCESS);
   const pid_t child = fork();

@@ -11,7 +11,9 @@ foreach(kind asan tsan)
     COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=lib${kind}.so
     OUTPUT_VARIABLE stress_runtime_${kind}
     OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND EXISTS "${stress_runtime_${kind}}")
+  # Sanitizers do not run under an emulator.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND EXISTS "${stress_runtime_${kind}}"
+     AND NOT CMAKE_CROSSCOMPILING)
     list(APPEND stresses ${kind})
   endif()
 endforeach()

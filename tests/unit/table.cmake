@@ -4,7 +4,8 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(hostwait_measured_table ${PROJECT_SOURCE_DIR}/tests/sim/data/blocking-h200-cuda13.0-driver580.csv)
 
-hostwait_add_catch_test(NAME table.rules SOURCES table_test.cpp LIBRARIES hostwait_shim_core)
+hostwait_add_catch_test(NAME table.rules SOURCES table_test.cpp table_roles_test.cpp
+                        LIBRARIES hostwait_shim_core)
 find_package(nlohmann_json QUIET)
 if(nlohmann_json_FOUND)
   hostwait_add_catch_test(NAME table.captures SOURCES table_captures_test.cpp LIBRARIES

@@ -5,6 +5,7 @@
 #include "findings/finding.hpp"
 #include "support/catch.hpp"
 #include "support/record_builder.hpp"
+#include "support/report_of.hpp"
 
 using namespace hostwait;
 using hostwait::test::record_builder;
@@ -71,13 +72,9 @@ class named final : public symbolizer {
 
 run_report report_of(const record_builder& builder,
                      std::map<std::uint64_t, std::string> names = {}) {
-  read_error error;
-  const std::vector<std::byte> bytes = builder.bytes();
-  auto record = record_file::parse(bytes, "a.hwr", error);
-  REQUIRE(record.has_value());
   named symbols;
   symbols.names = std::move(names);
-  return make_report({*record}, symbols);
+  return make_report({hostwait::test::parsed(builder)}, symbols);
 }
 
 void is_one_row(const run_report& report, const char* calls) {

@@ -5,29 +5,17 @@
 #include "findings/sha256.hpp"
 #include "support/catch.hpp"
 #include "support/record_builder.hpp"
+#include "support/report_of.hpp"
 #include "symbols/demangle.hpp"
 #include "verdict.hpp"
 
 using namespace hostwait;
 using hostwait::test::counts;
+using hostwait::test::parsed;
 using hostwait::test::record_builder;
+using hostwait::test::report_of;
 
 namespace {
-
-record_file parsed(const record_builder& builder, const std::string& name = "a.hwr") {
-  read_error error;
-  const std::vector<std::byte> bytes = builder.bytes();
-  auto record = record_file::parse(bytes, name, error);
-  INFO(error.line());
-  REQUIRE(record.has_value());
-  return std::move(*record);
-}
-
-run_report report_of(const std::vector<record_builder>& builders) {
-  std::vector<record_file> records;
-  for (const record_builder& builder : builders) records.push_back(parsed(builder));
-  return make_report(records, *make_plain_symbolizer());
-}
 
 // One site with one frame in one module, counted once.
 record_builder one_site(hostwait_kind_number kind, const char* symbol, const char* module,

@@ -7,23 +7,13 @@
 #include "report/report.hpp"
 #include "support/catch.hpp"
 #include "support/record_builder.hpp"
+#include "support/report_of.hpp"
 
 using namespace hostwait;
 using hostwait::test::record_builder;
+using hostwait::test::report_of;
 
 namespace {
-
-run_report report_of(const std::vector<record_builder>& builders) {
-  std::vector<record_file> records;
-  for (const record_builder& builder : builders) {
-    read_error error;
-    const std::vector<std::byte> bytes = builder.bytes();
-    auto record = record_file::parse(bytes, "./a.hwr", error);
-    REQUIRE(record.has_value());
-    records.push_back(std::move(*record));
-  }
-  return make_report(records, *make_plain_symbolizer());
-}
 
 // training_run with a capture begun at app.py:5 and broken by site 1, the stream wait.
 record_builder with_capture(std::uint32_t flags = 0) {

@@ -9,6 +9,7 @@
 #include "report/report.hpp"
 #include "support/catch.hpp"
 #include "support/record_builder.hpp"
+#include "support/report_of.hpp"
 
 using namespace hostwait;
 using hostwait::test::record_builder;
@@ -16,15 +17,7 @@ using hostwait::test::record_builder;
 namespace {
 
 run_report report_of(const std::vector<record_builder>& builders) {
-  std::vector<record_file> records;
-  for (const record_builder& builder : builders) {
-    read_error error;
-    const std::vector<std::byte> bytes = builder.bytes();
-    auto record = record_file::parse(bytes, "./hostwait-python3-HOST-4711-1-aa.hwr", error);
-    REQUIRE(record.has_value());
-    records.push_back(std::move(*record));
-  }
-  return make_report(records, *make_plain_symbolizer());
+  return hostwait::test::report_of(builders, "./hostwait-python3-HOST-4711-1-aa.hwr");
 }
 
 std::string text_of(const record_builder& builder, const text_style& style = {}) {

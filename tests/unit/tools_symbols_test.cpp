@@ -106,7 +106,7 @@ TEST_CASE("Python files of the standard library, of packages and of generators a
         "<frozen importlib._bootstrap>", "/tmp/torchinductor_me/ab/cab.py", "<eval_with_key>.7"})
     CHECK(is_python_library(file));
   for (const char* file : {"/usr/src/app/train.py", "/opt/project/train.py", "train.py", "<stdin>",
-                           "<string>", "/work/lib/pythonic/model.py", "/tmp/ipykernel_7/1.py"})
+                           "<string>", "/srv/lib/pythonic/model.py", "/tmp/ipykernel_7/1.py"})
     CHECK_FALSE(is_python_library(file));
 }
 

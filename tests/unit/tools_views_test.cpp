@@ -11,24 +11,14 @@
 #include "report/stacks.hpp"
 #include "support/catch.hpp"
 #include "support/record_builder.hpp"
+#include "support/report_of.hpp"
 
 using namespace hostwait;
 using hostwait::test::record_builder;
+using hostwait::test::report_of;
 using hostwait::test::training_run;
 
 namespace {
-
-run_report report_of(const std::vector<record_builder>& builders) {
-  std::vector<record_file> records;
-  for (const record_builder& builder : builders) {
-    read_error error;
-    const std::vector<std::byte> bytes = builder.bytes();
-    auto record = record_file::parse(bytes, "a.hwr", error);
-    REQUIRE(record.has_value());
-    records.push_back(std::move(*record));
-  }
-  return make_report(records, *make_plain_symbolizer());
-}
 
 std::string text_of(const std::vector<record_builder>& builders, const text_style& style) {
   return text_report(report_of(builders), style);

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "commands/range.hpp"
 #include "failure.hpp"
 #include "folders.hpp"
 #include "log.hpp"
@@ -199,7 +200,7 @@ std::function<int()> add_diff(CLI::App& app, const program_line&) {
       ->required();
   app.add_option("after", given->after, "the same of the later run")->required();
   app.add_option("--tolerance", given->tolerance, "percent of calls by which a finding may grow")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(number_between(0, 1e6));
   app.add_option("--format", given->format, "text or json")->check(CLI::IsMember({"text", "json"}));
   return [given] { return diff_command(*given); };
 }

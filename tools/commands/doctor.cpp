@@ -23,6 +23,7 @@
 #include "folders.hpp"
 #include "hostwait/version.h"
 #include "options/check.hpp"
+#include "options/profile.hpp"
 #include "probe.hpp"
 #include "report/escape.hpp"
 #include "run/child.hpp"
@@ -185,6 +186,7 @@ void look_at_options(screen& out) {
     check_options_text(text);
     out.note("options", fmt::format("HOSTWAIT_OPTIONS={}", text));
     for (const auto& [key, value] : split_options(text)) {
+      if (key == "profile" && !value.empty()) check_profile("HOSTWAIT_OPTIONS: profile", value);
       if (key == "routes" && value == "nolink")
         out.note("options", "routes=nolink: programs linked with -lcuda are not seen");
       if (key == "deepbind" && value == "keep")

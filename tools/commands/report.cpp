@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "command.hpp"
+#include "commands/range.hpp"
 #include "failure.hpp"
 #include "folders.hpp"
 #include "report/groups.hpp"
@@ -88,7 +89,8 @@ std::function<int()> add_report(CLI::App& app, const program_line&) {
       ->check(CLI::IsMember({"line", "function", "call", "range", "thread", "process"}));
   app.add_flag("--detail", given->detail, "a paragraph for each finding: cost, stack, advice");
   CLI::Option* limit = app.add_option("--limit", given->limit,
-                                      "findings or groups shown, 0 for all (text: 20, json: all)");
+                                      "findings or groups shown, 0 for all (text: 20, json: all)")
+                           ->check(number_between(0, 1e9));
   app.add_flag("--debuginfod", given->debuginfod,
                "ask the servers in DEBUGINFOD_URLS for debug files, for up to 60 s");
   return [given, limit] {

@@ -17,11 +17,13 @@
 #include <memory>
 
 #include "command.hpp"
+#include "commands/range.hpp"
 #include "failure.hpp"
 #include "findings/process.hpp"
 #include "folders.hpp"
 #include "log.hpp"
 #include "options/check.hpp"
+#include "options/profile.hpp"
 #include "report/escape.hpp"
 #include "report/report.hpp"
 #include "run/child.hpp"
@@ -82,9 +84,11 @@ setting settle(const arguments& given) {
   for (const auto& [key, value] : split_options(result.options)) {
     if (key == "output") result.live = value;
     if (key == "routes") result.link_route = value != "nolink";
+    if (key == "profile" && !value.empty()) check_profile("HOSTWAIT_OPTIONS: profile", value);
   }
   for (const auto& [key, value] : given.options) {
     check_option(flag_of(key.c_str()), key, value);
+    if (key == "profile" && !value.empty()) check_profile(flag_of(key.c_str()), value);
     if (key == "routes") result.link_route = value != "nolink";
     if (!result.options.empty() && result.options.back() != ':') result.options += ':';
     result.options += option_text(key, value);
@@ -231,7 +235,11 @@ std::function<int()> add_run(CLI::App& app, const program_line& program) {
     const std::string flag = flag_of(spec.key);
     if (std::string(spec.type) == "flag") {
       app.add_flag_function(
-          flag, [given, key](std::int64_t) { given->options.emplace_back(key, "1"); }, spec.help);
+          flag,
+          [given, key](std::int64_t count) {
+            given->options.emplace_back(key, count > 0 ? "1" : "0");
+          },
+          spec.help);
     } else {
       app.add_option_function<std::vector<std::string>>(
              flag,
@@ -253,13 +261,14 @@ std::function<int()> add_run(CLI::App& app, const program_line& program) {
   app.add_option("--after", given->after_s,
                  "record and refuse only from then on, as 30s, 500ms, 2m")
       ->transform(time)
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_between(0, 1e9));
   app.add_option("--duration", given->duration_s, "and only for so long")
       ->transform(time)
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(number_between(0.001, 1e9));
   app.add_option("--format", given->format, "of the report on stderr: text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--limit", given->limit, "findings shown, 0 for all");
+  app.add_option("--limit", given->limit, "findings shown, 0 for all")
+      ->check(number_between(0, 1e9));
   app.add_flag("--require-cuda", given->require_cuda,
                "status 87 when no driver call was seen, or not all could be");
   app.add_flag("-q,--quiet", given->quiet, "no table");

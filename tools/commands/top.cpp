@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "command.hpp"
+#include "commands/range.hpp"
 #include "failure.hpp"
 #include "live.hpp"
 #include "top/screen.hpp"
@@ -119,7 +120,7 @@ std::function<int()> add_top(CLI::App& app, const program_line&) {
   app.add_option("--sort", given->sort, "waited, total, calls, max, latent or now")
       ->check(CLI::IsMember({"waited", "total", "calls", "max", "latent", "now"}));
   app.add_option("--interval", given->interval, "seconds between two looks")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(number_between(0.1, 3600));
   app.add_flag("--once", given->once, "print one frame and end; so it is where stdout is a pipe");
   return [given] { return top_command(*given); };
 }

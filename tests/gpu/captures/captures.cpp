@@ -3,12 +3,9 @@
 // Stream captures in the three modes, by the driver's interface found at run time, so that the same
 // program runs on the simulated driver:
 //   captures replay          captures and replays; prints what every call answered, and digests
-//   captures break CALL      thread `breaker` breaks the global capture that thread `capturer`
-//   began
+//   captures break CALL      thread `breaker` breaks the global capture of thread `capturer` by
 //                            CALL: query, sync, context, event, alloc
 // Status: 0 as expected, 3 a call failed, 77 no driver or no device.
-#include <cuda.h>
-#include <dlfcn.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -19,25 +16,9 @@
 #include <string>
 #include <thread>
 
+#include "../driver_calls.hpp"
+
 namespace {
-
-void* driver_symbol(const char* name) {
-  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
-  void* const found = driver != nullptr ? dlsym(driver, name) : nullptr;
-  if (found == nullptr) {
-    std::printf("no driver function %s\n", name);
-    std::exit(77);
-  }
-  return found;
-}
-#define CALL(symbol) reinterpret_cast<decltype(&symbol)>(driver_symbol(#symbol))
-
-void need(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::printf("%s: %d\n", what, static_cast<int>(result));
-  std::exit(3);
-}
-#define NEED(symbol, ...) need(CALL(symbol)(__VA_ARGS__), #symbol)
 
 constexpr unsigned count = 4096;
 constexpr std::size_t bytes = count * sizeof(std::uint32_t);

@@ -5,8 +5,6 @@
 // interface found at run time, so that the same program runs on the simulated driver.
 //   held free|load    what the first thread does meanwhile
 // Status: 0 as expected, 3 a call failed, 77 no driver or no device.
-#include <cuda.h>
-#include <dlfcn.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -16,25 +14,9 @@
 #include <string>
 #include <thread>
 
+#include "../driver_calls.hpp"
+
 namespace {
-
-void* driver_symbol(const char* name) {
-  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
-  void* const found = driver != nullptr ? dlsym(driver, name) : nullptr;
-  if (found == nullptr) {
-    std::printf("no driver function %s\n", name);
-    std::exit(77);
-  }
-  return found;
-}
-#define CALL(symbol) reinterpret_cast<decltype(&symbol)>(driver_symbol(#symbol))
-
-void need(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::printf("%s: %d\n", what, static_cast<int>(result));
-  std::exit(3);
-}
-#define NEED(symbol, ...) need(CALL(symbol)(__VA_ARGS__), #symbol)
 
 // Ends by itself after so many nanoseconds.
 constexpr const char* kernel = R"(.version 7.0
