@@ -5,7 +5,7 @@
 # makes driver calls on every route, against a stand-in for the driver.
 #
 #   scripts/old_glibc.sh ROOT     ROOT: a folder made by debootstrap, with gcc and libc6-dev in it
-# Needs root (chroot). Ends with `old_glibc: glibc V, N programs, 0 failures`. Status 0, 1, 2.
+# Needs root (chroot). Ends with `old_glibc: glibc V, N programs, M records, 0 failures`. Status 0, 1, 2.
 . "$(dirname "$0")/setup.sh"
 target=${1:?give the root (see the head of $0)}
 [ -x "$target/usr/bin/gcc" ] || fail "$target has no gcc: chroot $target apt-get install gcc libc6-dev"
@@ -23,14 +23,14 @@ gcc -shared -fPIC -D_GNU_SOURCE $sources/standin.c -o libcuda.so.1 -Wl,-soname,l
   -Wl,--version-script=$sources/standin.map -Wl,-Bsymbolic-functions -ldl || exit 2
 preload=$PWD/libhostwait.so:$PWD/libhostwait_link.so
 programs=0 failures=0
-# try NAME K=V… : both kinds of executable, with and without the linked route.
+# Both kinds of executable, with and without the linked route.
 for shape in "-fPIE -pie" "-fno-pie -no-pie"; do
   for binding in lazy now; do
     gcc $shape -D_GNU_SOURCE -Iinclude -Iroutes routes/programs/true_library.c -o program \
       libcuda.so.1 "-Wl,-z,$binding" -Wl,-rpath,"$PWD" -ldl -lpthread || exit 2
     for seen in 1 ""; do
-      options=output=$PWD${seen:-:routes=nolink}
-      [ -z "$seen" ] || options=output=$PWD
+      options=output=$PWD
+      [ -n "$seen" ] || options=$options:routes=nolink
       programs=$((programs + 1))
       env ${seen:+ROUTE_SEEN=1} LD_PRELOAD=$preload HOSTWAIT_OPTIONS="$options" ./program || {
         failures=$((failures + 1))

@@ -11,7 +11,7 @@
 #include "failure.hpp"
 #include "hostwait/version.h"
 #include "log.hpp"
-#include "probe.hpp"
+#include "selftest/selftest.hpp"
 
 namespace hostwait {
 
@@ -24,7 +24,7 @@ constexpr command table[] = {
     {"check", "exit status only: 86 violations, 87 unseen, 2 unreadable", add_check},
     {"doctor", "can it work on this machine?", add_doctor},
     {"probe", "measure which calls stop the host on this GPU", add_probe},
-    {"suppress", "print a rule that allows one finding, for hostwait.toml", add_suppress},
+    {"suppress", "print a rule that allows one finding (rules are not read yet)", add_suppress},
     {"diff", "findings of two runs: new, gone, grown", add_diff},
     {"collect", "move finished records from the live folders", add_collect},
     {"set", "change the level of a running program, pause or resume it", add_set},
@@ -86,7 +86,7 @@ std::span<const command> commands() {
 }
 
 int run_command_line(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments.front() == probe_command) return run_probe(arguments);
+  if (!arguments.empty() && arguments.front() == selftest_command) return run_selftest(arguments);
   try {
     return execute(arguments);
   } catch (const failure& known) {

@@ -163,7 +163,9 @@ class Diff(Compared):
                 self.assertIn(part, line)
                 self.assertIn(path, line)
         self.refused(2, "diff", self.record)
-        self.refused(2, "diff", "--tolerance", "-1", self.record, self.record)
+        for tolerance in ("-1", "nan", "x"):
+            line = self.refused(2, "diff", "--tolerance", tolerance, self.record, self.record)
+            self.assertIn("is no number from 0", line)
 
 
 class Window(tool_support.Case):

@@ -73,6 +73,10 @@ class Options(tool_support.Case):
             (["--own-cost", "a"], ["--own-cost", "120,1"]),
             (["--format", "xml"], ["--format", "xml"]),
             (["--levle", "log"], ["--levle"]),
+            (["--profile", self.path("none")], ["--profile", "none cannot be read", "probe --save"]),
+            (["--profile", __file__], ["--profile", "line 1: "]),
+            (["--limit", "-1"], ["--limit", "'-1' is no number from 0"]),
+            (["--duration", "0s"], ["--duration", "from 0.001"]),
             (["surplus"], ["surplus"]),
             (["--output"], ["--output"]),
         ):
@@ -85,7 +89,8 @@ class Options(tool_support.Case):
         self.assertIn("no program", self.refused(2, "run", "--"))
         self.refused(2, "run", "true")
         self.refused(2)
-        self.refused(2, "nonsense")
+        self.assertIn("'nonsense' is no command", self.refused(2, "nonsense"))
+        self.assertIn("'nonsense' is no command", self.refused(2, "-v", "nonsense"))
         self.refused(2, "report", "--", "true")
 
     def test_output_that_cannot_be_written(self):
@@ -111,6 +116,11 @@ class Options(tool_support.Case):
         )
         self.assertLess(parts.index("level=log"), parts.index("level=error@copy,explicit"))
 
+    def test_a_flag_can_be_switched_off(self):
+        for word, option in (("--gap", "gap=1"), ("--gap=1", "gap=1"), ("--gap=0", "gap=0"), ("--trace=0", "trace=0")):
+            result = self.hostwait("run", "-q", word, "--", "printenv", "HOSTWAIT_OPTIONS")
+            self.assertEqual(result.stdout.strip(), option)
+
     def test_help_names_every_flag(self):
         result = self.hostwait("run", "--help")
         self.assertEqual(result.returncode, 0)
@@ -134,7 +144,7 @@ class Environment(tool_support.Case):
         return result.stdout.strip().split(":")
 
     def test_the_shim_is_in_the_program(self):
-        result = self.hostwait("run", "-q", "--", TOOL, "--probe-environment")
+        result = self.hostwait("run", "-q", "--", TOOL, "--selftest")
         self.assertIn("preloaded=1\n", result.stdout)
         self.assertEqual(self.preload_of(), [os.path.join(STUB, "libhostwait.so")])
 
@@ -163,7 +173,7 @@ class Environment(tool_support.Case):
             os.mkdir(folder)
             shutil.copy(os.path.join(STUB, "libhostwait.so"), folder)
             environment = {**self.environment, "HOSTWAIT_LIBDIR": folder}
-            result = self.hostwait("run", "-q", "--", TOOL, "--probe-environment", env=environment)
+            result = self.hostwait("run", "-q", "--", TOOL, "--selftest", env=environment)
             self.assertIn("preloaded=1\n", result.stdout)
             result = self.hostwait("run", "-q", "--", "printenv", "LD_PRELOAD", env=environment)
             link = result.stdout.strip()

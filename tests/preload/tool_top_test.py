@@ -57,7 +57,8 @@ class Once(TopCase):
         with open(self.path("text"), "w") as file:
             file.write("hello")
         self.assertIn("not a record", self.refused(2, "top", self.path("text")))
-        self.refused(2, "top", "--interval", "0", self.path("text"))
+        for interval in ("0", "nan"):
+            self.assertIn("is no number from 0.1", self.refused(2, "top", "--interval", interval, self.path("text")))
 
     def test_a_full_disk(self):
         _, path = self.live()

@@ -19,6 +19,7 @@
 #include "log.hpp"
 #include "report/escape.hpp"
 #include "report/report.hpp"
+#include "stdout.hpp"
 
 namespace hostwait {
 
@@ -187,8 +188,7 @@ int diff_command(const arguments& given) {
   const side before = load_side(given.before), after = load_side(given.after);
   const difference result = compare(before, after, given.tolerance);
   const std::string text = given.format == "json" ? as_json(result) : as_text(result);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw failure(exit_usage, "the comparison cannot be written to stdout");
+  print_stdout(text, "the comparison");
   return exit_fine;
 }
 

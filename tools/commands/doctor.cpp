@@ -24,10 +24,10 @@
 #include "hostwait/version.h"
 #include "options/check.hpp"
 #include "options/profile.hpp"
-#include "probe.hpp"
 #include "report/escape.hpp"
 #include "run/child.hpp"
 #include "run/preload.hpp"
+#include "selftest/selftest.hpp"
 #include "symbols/frames.hpp"
 
 namespace hostwait {
@@ -101,7 +101,7 @@ std::string version_in_name(const std::string& file) {
   return version.find('.') == version.npos ? "" : version;
 }
 
-void look_at_driver(screen& out, const probe_result& probe) {
+void look_at_driver(screen& out, const selftest_result& probe) {
   if (probe.driver.empty()) {
     out.wrong("driver",
               "libcuda.so.1 cannot be loaded: " +
@@ -123,10 +123,10 @@ void look_at_driver(screen& out, const probe_result& probe) {
 }
 
 // One call on each route, each in a program of its own.
-void look_at_routes(screen& out, const probe_setting& with, bool has_link) {
+void look_at_routes(screen& out, const selftest_setting& with, bool has_link) {
   std::string caught;
-  for (const char* route : probe_routes) {
-    const route_result result = probe_route(with, route);
+  for (const char* route : selftest_routes) {
+    const route_result result = selftest_route(with, route);
     if (result.state == route_state::caught) {
       caught += (caught.empty() ? "" : ", ") + std::string(route);
     } else if (result.state == route_state::not_here) {
@@ -162,9 +162,9 @@ void look_at_preload(screen& out) {
     mine += ':' + link->text();
   }
   const char* existing = std::getenv("LD_PRELOAD");
-  const probe_setting with = {combine_preloads(existing != nullptr ? existing : "", mine),
-                              found.selftest, random_run_id()};
-  const probe_result probe = probe_environment(with);
+  const selftest_setting with = {combine_preloads(existing != nullptr ? existing : "", mine),
+                                 found.selftest, random_run_id()};
+  const selftest_result probe = selftest_environment(with);
   if (!probe.ended) {
     out.wrong("preload", "a program under the preload did not end by itself");
   } else if (!probe.preloaded) {

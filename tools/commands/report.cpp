@@ -16,6 +16,7 @@
 #include "folders.hpp"
 #include "report/groups.hpp"
 #include "report/stacks.hpp"
+#include "stdout.hpp"
 
 namespace hostwait {
 
@@ -23,29 +24,27 @@ namespace {
 
 struct arguments {
   std::vector<std::string> names;
-  std::string format = "text", by;
+  std::string format = "text";
+  grouping by = grouping::finding;
   std::size_t limit = 20;
   bool limit_given = false, detail = false, debuginfod = false;
 };
 
 // Options that would have no effect are refused: silence would be taken for obedience.
-grouping checked_grouping(const arguments& given) {
-  grouping by = grouping::finding;
-  if (!given.by.empty()) grouping_of(given.by, by);
+void check(const arguments& given) {
   const bool stacks = given.format == "folded" || given.format == "speedscope";
-  if (stacks && (by != grouping::finding || given.limit_given))
+  if (stacks && (given.by != grouping::finding || given.limit_given))
     throw failure(exit_usage, "report: --format " + given.format +
                                   " has every finding that waited, each with its stack; leave out "
                                   "--by and --limit");
-  if (given.detail && (given.format != "text" || by != grouping::finding))
+  if (given.detail && (given.format != "text" || given.by != grouping::finding))
     throw failure(exit_usage,
                   "report: --detail is for the text of findings; leave out --by, and "
                   "--format but text (json has the details)");
-  return by;
 }
 
 int report_command(const arguments& given) {
-  const grouping by = checked_grouping(given);
+  check(given);
   const std::size_t limit = given.limit_given || given.format == "text" ? given.limit : 0;
   if (const char* urls = std::getenv("DEBUGINFOD_URLS");
       given.debuginfod && (urls == nullptr || *urls == '\0'))
@@ -60,19 +59,18 @@ int report_command(const arguments& given) {
     style.colour = terminal_colour(STDOUT_FILENO);
     style.limit = limit;
     style.detail = given.detail;
-    style.by = by;
+    style.by = given.by;
     for (const std::vector<record_file>& run : group_by_run(std::move(records))) {
       if (!text.empty()) text += '\n';
       text += text_report(make_report(run, *symbols), style);
     }
   } else {
     const run_report report = make_report(records, *symbols);
-    text = given.format == "json"     ? json_report(report, limit, by)
+    text = given.format == "json"     ? json_report(report, limit, given.by)
            : given.format == "folded" ? folded_report(report)
                                       : speedscope_report(report);
   }
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw failure(exit_usage, "the report cannot be written to stdout");
+  print_stdout(text, "the report");
   return exit_fine;
 }
 
@@ -86,7 +84,7 @@ std::function<int()> add_report(CLI::App& app, const program_line&) {
       ->check(CLI::IsMember({"text", "json", "folded", "speedscope"}));
   app.add_option("--by", given->by,
                  "add findings up: line, function, call, range, thread or process")
-      ->check(CLI::IsMember({"line", "function", "call", "range", "thread", "process"}));
+      ->transform(CLI::CheckedTransformer(groupings()));
   app.add_flag("--detail", given->detail, "a paragraph for each finding: cost, stack, advice");
   CLI::Option* limit = app.add_option("--limit", given->limit,
                                       "findings or groups shown, 0 for all (text: 20, json: all)")

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
-// hostwait suppress FINGERPRINT|N [RECORD…]: a rule for one finding, in the form of hostwait.toml.
+// hostwait suppress FINGERPRINT|N [RECORD…]: a rule for one finding, in the form of hostwait.toml,
+// which this version does not read yet.
 #include <fmt/core.h>
 
 #include <toml++/toml.h>
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <sstream>
 
@@ -16,6 +15,7 @@
 #include "folders.hpp"
 #include "report/escape.hpp"
 #include "report/report.hpp"
+#include "stdout.hpp"
 
 namespace hostwait {
 
@@ -43,12 +43,7 @@ const finding& chosen(const run_report& report, const std::string& which) {
         fmt::format("suppress: '{}' is no finding: give a fingerprint of 16 hex digits, or "
                     "its row in hostwait report, 1 to {}",
                     which, report.findings.size()));
-  // The report's order: what waited, then what would wait on a busier GPU.
-  std::vector<const finding*> rows;
-  for (const finding& each : report.findings) rows.push_back(&each);
-  std::stable_partition(rows.begin(), rows.end(),
-                        [](const finding* each) { return !each->only_latent(); });
-  return *rows[number - 1];
+  return *rows_of(report, 0)[number - 1];
 }
 
 // "train/log.py": enough to tell files apart, without the folders of this machine.
@@ -62,7 +57,7 @@ std::string short_path(const std::string& path) {
 toml::table rule_for(const finding& of, const std::string& reason) {
   toml::array kinds{kind_name(of.kind)};
   // A copy and the wait behind it are one finding; both calls must be allowed.
-  if (of.call.find(" + cuStreamSynchronize") != of.call.npos) kinds.push_back("stream_sync");
+  if (of.joined_wait) kinds.push_back(kind_name(HOSTWAIT_KIND_STREAM_SYNC));
   toml::table rule{{"reason", reason}, {"kind", kinds}};
   if (const python_frame* python = user_python_frame(of)) {
     rule.insert("python", short_path(python->file) + ':' + python->function);
@@ -94,8 +89,7 @@ int suppress_command(const arguments& given) {
                                toml::toml_formatter::default_flags &
                                    ~toml::format_flags::allow_literal_strings}
        << '\n';
-  std::cout << text.str() << std::flush;
-  if (!std::cout) throw failure(exit_usage, "the rule cannot be written to stdout");
+  print_stdout(text.str(), "the rule");
   return exit_fine;
 }
 

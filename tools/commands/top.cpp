@@ -2,7 +2,6 @@
 // Copyright The hostwait authors
 // hostwait top [PID|FILE]: the waits of a running process, redrawn from its record; or the last
 // state of one that was killed.
-#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +13,8 @@
 #include "commands/range.hpp"
 #include "failure.hpp"
 #include "live.hpp"
+#include "monotonic.hpp"
+#include "stdout.hpp"
 #include "top/screen.hpp"
 #include "top/terminal.hpp"
 
@@ -22,17 +23,11 @@ namespace hostwait {
 namespace {
 
 struct arguments {
-  std::string what, sort = "waited";
+  std::string what;
+  top_order sort = top_order::waited;
   double interval = 1;
   bool once = false;
 };
-
-std::uint64_t mono_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 record_file record_of(const std::string& what) {
   if (what.empty()) return newest_live_record();
@@ -42,11 +37,6 @@ record_file record_of(const std::string& what) {
   std::optional<record_file> record = record_file::load(what, error);
   if (!record) throw failure(exit_usage, error.line());
   return std::move(*record);
-}
-
-void print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw failure(exit_usage, "the table cannot be written to stdout");
 }
 
 void watch(record_file record, symbolizer& symbols, screen_style style, double interval) {
@@ -89,8 +79,8 @@ void watch(record_file record, symbolizer& symbols, screen_style style, double i
     if (key == 'q') return;
     if (key != 0 && !style.paused) next = 0;  // look again at once
     if (key == 'p') style.paused = !style.paused;
-    for (const char* name : {"waited", "total", "calls", "max", "latent", "now"}) {
-      if (key == name[0]) order_of(name, style.order);
+    for (const auto& [name, order] : top_orders()) {
+      if (key == name[0]) style.order = order;
     }
   }
 }
@@ -99,12 +89,13 @@ int top_command(const arguments& given) {
   std::unique_ptr<symbolizer> symbols = make_dwarf_symbolizer();
   record_file record = record_of(given.what);
   screen_style style;
-  order_of(given.sort, style.order);
+  style.order = given.sort;
   style.colour = terminal_colour(STDOUT_FILENO);
   if (given.once || ::isatty(STDOUT_FILENO) == 0) {
     style.width = terminal_width(STDOUT_FILENO);
     screen_state state;
-    print(draw_screen(make_report({record}, *symbols), style, state, mono_ns()));
+    print_stdout(draw_screen(make_report({record}, *symbols), style, state, mono_ns()),
+                 "the table");
     return exit_fine;
   }
   watch(std::move(record), *symbols, style, given.interval);
@@ -118,7 +109,7 @@ std::function<int()> add_top(CLI::App& app, const program_line&) {
   app.add_option("process", given->what,
                  "a process id, or a record; default: the process that started last");
   app.add_option("--sort", given->sort, "waited, total, calls, max, latent or now")
-      ->check(CLI::IsMember({"waited", "total", "calls", "max", "latent", "now"}));
+      ->transform(CLI::CheckedTransformer(top_orders()));
   app.add_option("--interval", given->interval, "seconds between two looks")
       ->check(number_between(0.1, 3600));
   app.add_flag("--once", given->once, "print one frame and end; so it is where stdout is a pipe");

@@ -57,6 +57,7 @@ struct finding {
   std::string label, range;
   std::set<std::string> thread_names;
   std::set<std::uint32_t> lines;      // of the innermost user frame
+  bool joined_wait = false;           // a copy, and the stream wait behind it
   bool other = false;                 // sites without room, or new while a lock was held
   std::vector<holding_call> held_by;  // most time first
   std::string stack_key;              // see merge.cpp

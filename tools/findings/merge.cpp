@@ -87,7 +87,7 @@ std::unordered_map<std::uint32_t, site_sum> sum_sites(const record_file& record)
     const hostwait_record_thread thread = record.thread(counters.thread);
     share& part = into.shares.emplace_back();
     part.tid = thread.tid;
-    part.thread = std::string(thread.name, strnlen(thread.name, sizeof thread.name));
+    part.thread = fixed_text(thread.name);
     part.sum = one;
   });
   return sites;
@@ -195,6 +195,7 @@ void join(tally& sum, const tally& wait) {
 
 // A copy and the wait for its stream are one cause and become one row with two calls.
 void join(finding& copy, const finding& wait) {
+  copy.joined_wait = true;
   copy.call += " + " + wait.call;
   copy.runtime_call += " + " + without_prefix(wait.runtime_call);
   join(copy.sum, wait.sum);
@@ -223,7 +224,7 @@ void join_pairs(std::vector<finding>& findings) {
   for (finding& each : findings) {
     if (each.kind != HOSTWAIT_KIND_STREAM_SYNC || each.stack_key.empty()) continue;
     const auto copy = copies.find(each.stack_key);
-    if (copy == copies.end() || copy->second->call.find(" + ") != std::string::npos) continue;
+    if (copy == copies.end() || copy->second->joined_wait) continue;
     join(*copy->second, each);
     joined.insert(&each);
   }

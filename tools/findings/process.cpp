@@ -5,23 +5,17 @@
 
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include "monotonic.hpp"
+
 namespace hostwait {
 
 namespace {
-
-std::uint64_t now_mono_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -78,7 +72,7 @@ process_info describe_process(const record_file& record, run_report& report) {
   info.dropped_sites = header.dropped_sites;
   info.mismatched_pops = header.mismatched_pops;
   info.unseen_locks = header.unseen_locks;
-  const std::uint64_t end = info.alive ? now_mono_ns() : header.end_mono_ns;
+  const std::uint64_t end = info.alive ? mono_ns() : header.end_mono_ns;
   if (end > header.start_mono_ns) info.run_ns = end - header.start_mono_ns;
 
   record.for_each(HOSTWAIT_SECTION_THREADS, [&](std::uint32_t i) {
@@ -89,7 +83,7 @@ process_info describe_process(const record_file& record, run_report& report) {
     if (info.alive && !has_thread(info.pid, thread.tid)) return;
     hanging_call hanging;
     hanging.tid = thread.tid;
-    hanging.thread_name = std::string(thread.name, strnlen(thread.name, sizeof thread.name));
+    hanging.thread_name = fixed_text(thread.name);
     hanging.call = record.string(record.call(thread.in_call - 1).name);
     hanging.site = thread.in_site;
     if (info.alive && end > thread.in_call_since_ns) hanging.ns = end - thread.in_call_since_ns;

@@ -9,11 +9,6 @@ namespace hostwait {
 
 namespace {
 
-template <std::size_t size>
-std::string text_of(const char (&name)[size]) {
-  return std::string(name, strnlen(name, size));
-}
-
 std::string fingerprint(const std::shared_ptr<const finding>& site) {
   return site ? site->fingerprint : std::string();
 }
@@ -32,8 +27,8 @@ void add_captures(const record_file& record, const site_finder& find,
     if (i >= HOSTWAIT_RECORD_MAX_RELATIONS) return;  // no writer has more
     const hostwait_record_capture entry = record.capture(i);
     broken_capture one;
-    one.begin = {text_of(entry.begin_thread), entry.begin_tid, find(entry.begin_site)};
-    one.breaker = {text_of(entry.thread), entry.tid, find(entry.site)};
+    one.begin = {fixed_text(entry.begin_thread), entry.begin_tid, find(entry.begin_site)};
+    one.breaker = {fixed_text(entry.thread), entry.tid, find(entry.site)};
     one.mode = entry.mode;
     one.result = entry.result;
     one.refused = (entry.flags & HOSTWAIT_CAPTURE_REFUSED) != 0;
@@ -59,7 +54,7 @@ void add_holder(const record_file& record, const hostwait_record_holder& entry,
                 const site_finder& find, std::vector<holding_call>& to) {
   holding_call one;
   one.call = record.string(record.call(entry.holder_call).name);
-  one.thread_name = text_of(entry.holder_thread);
+  one.thread_name = fixed_text(entry.holder_thread);
   one.tid = entry.holder_tid;
   if (entry.holder_site != 0) one.site = find(entry.holder_site - 1);
   one.count = entry.count;

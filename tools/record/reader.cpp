@@ -203,7 +203,7 @@ std::optional<std::string> record_file::peek_run_id(const std::string& path) {
   ::close(descriptor);
   if (!whole || std::memcmp(header.magic, HOSTWAIT_RECORD_MAGIC, sizeof header.magic) != 0)
     return std::nullopt;
-  return fixed(header.run_id);
+  return fixed_text(header.run_id);
 }
 
 std::optional<record_file> record_file::parse(std::span<const std::byte> bytes,

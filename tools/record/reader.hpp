@@ -27,6 +27,12 @@ struct read_error {
   std::string line() const;
 };
 
+// Text in a room of fixed size, which need not end with a zero.
+template <std::size_t size>
+std::string fixed_text(const char (&text)[size]) {
+  return std::string(text, strnlen(text, size));
+}
+
 // A copy of one record, checked: no accessor reads outside it, whatever the file says. Structural
 // faults (magic, major version, extents outside the file) are errors of load() and parse(). A
 // reference out of range inside an entry gives an empty value instead, because the entries of a
@@ -44,10 +50,10 @@ class record_file {
   const hostwait_record_header& header() const { return header_; }
   bool has(hostwait_record_flag flag) const { return (header_.flags & flag) != 0; }
   bool sealed() const { return header_.state == HOSTWAIT_RECORD_SEALED; }
-  std::string run_id() const { return fixed(header_.run_id); }
-  std::string driver_text() const { return fixed(header_.driver_text); }
-  std::string routes() const { return fixed(header_.routes); }
-  std::string why_blind() const { return fixed(header_.why_blind); }
+  std::string run_id() const { return fixed_text(header_.run_id); }
+  std::string driver_text() const { return fixed_text(header_.driver_text); }
+  std::string routes() const { return fixed_text(header_.routes); }
+  std::string why_blind() const { return fixed_text(header_.why_blind); }
   std::string program() const { return std::string(string(header_.program)); }
 
   // Entries of a section that are there.
@@ -102,11 +108,6 @@ class record_file {
   template <class source>
   static std::optional<record_file> read(const source& from, const std::string& name,
                                          read_error& error);
-
-  template <std::size_t size>
-  static std::string fixed(const char (&text)[size]) {
-    return std::string(text, strnlen(text, size));
-  }
 
   const extent* find(hostwait_record_section section, std::uint32_t index) const;
 

@@ -77,13 +77,13 @@ const char* grouping_name(grouping by) {
   return names[static_cast<std::size_t>(by)];
 }
 
-bool grouping_of(const std::string& name, grouping& by) {
-  for (std::size_t i = 1; i < std::size(names); ++i) {
-    if (name != names[i]) continue;
-    by = static_cast<grouping>(i);
-    return true;
-  }
-  return false;
+const std::map<std::string, grouping>& groupings() {
+  static const std::map<std::string, grouping> all = [] {
+    std::map<std::string, grouping> made;
+    for (std::size_t i = 1; i < std::size(names); ++i) made[names[i]] = static_cast<grouping>(i);
+    return made;
+  }();
+  return all;
 }
 
 std::vector<group> group_by(const run_report& report, grouping by) {

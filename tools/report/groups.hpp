@@ -3,6 +3,7 @@
 // Findings added up by line, function, call, range, thread or process.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ std::vector<group> group_by(const run_report& report, grouping by);
 std::string group_table(const run_report& report, const text_style& style);
 
 const char* grouping_name(grouping by);
-// False where `name` is none of line, function, call, range, thread, process.
-bool grouping_of(const std::string& name, grouping& by);
+// What --by takes: all but `finding`.
+const std::map<std::string, grouping>& groupings();
 
 }  // namespace hostwait

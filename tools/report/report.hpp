@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "findings/finding.hpp"
 
@@ -29,8 +30,9 @@ std::string text_report(const run_report& report, const text_style& style);
 std::string json_report(const run_report& report, std::size_t limit = 0,
                         grouping by = grouping::finding);
 
-// The head line and what must be known before the table is trusted, as the report begins.
-std::string report_head(const run_report& report);
+// The findings in the order of the table, those that would only wait on a busier GPU last.
+// `limit` as above.
+std::vector<const finding*> rows_of(const run_report& report, std::size_t limit);
 
 // The stack of a finding as one line, the user's own frame first: "step < item < cudaMemcpyAsync".
 std::string stack_line(const finding& of);

@@ -165,18 +165,6 @@ std::string table(const std::vector<const finding*>& rows, const text_style& sty
   return text;
 }
 
-// In the order of the report, those that would wait last.
-std::vector<const finding*> rows_of(const run_report& report, std::size_t limit) {
-  std::vector<const finding*> rows;
-  for (const bool latent : {false, true}) {
-    for (const finding& each : report.findings) {
-      if (each.only_latent() == latent) rows.push_back(&each);
-    }
-  }
-  if (limit != 0 && rows.size() > limit) rows.resize(limit);
-  return rows;
-}
-
 // One word for a shell.
 std::string quoted(const std::string& path) {
   const std::string safe = for_terminal(path);
@@ -205,6 +193,17 @@ std::string tail(const run_report& report, const text_style& style) {
 }
 
 }  // namespace
+
+std::vector<const finding*> rows_of(const run_report& report, std::size_t limit) {
+  std::vector<const finding*> rows;
+  for (const bool latent : {false, true}) {
+    for (const finding& each : report.findings) {
+      if (each.only_latent() == latent) rows.push_back(&each);
+    }
+  }
+  if (limit != 0 && rows.size() > limit) rows.resize(limit);
+  return rows;
+}
 
 std::string human_time(std::uint64_t ns) {
   constexpr const char* units[] = {"ns", "us", "ms", "s"};
@@ -262,10 +261,6 @@ bool terminal_colour(int descriptor) {
 std::string percent(std::uint64_t part, std::uint64_t of) {
   if (of == 0) return "";
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(of));
-}
-
-std::string report_head(const run_report& report) {
-  return head(report) + warnings(report);
 }
 
 std::string text_report(const run_report& report, const text_style& style) {

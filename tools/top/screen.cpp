@@ -14,8 +14,6 @@ namespace hostwait {
 
 namespace {
 
-constexpr const char* names[] = {"waited", "total", "calls", "max", "latent", "now"};
-
 struct line {
   std::string text;
   paint how = paint::plain;
@@ -81,18 +79,22 @@ std::string row_text(std::size_t widest, const std::string& call, const std::str
 
 }  // namespace
 
-const char* order_name(top_order order) {
-  return names[static_cast<std::size_t>(order)];
+const std::map<std::string, top_order>& top_orders() {
+  static const std::map<std::string, top_order> orders = {
+      {"waited", top_order::waited}, {"total", top_order::total},   {"calls", top_order::calls},
+      {"max", top_order::max},       {"latent", top_order::latent}, {"now", top_order::now}};
+  return orders;
 }
 
-bool order_of(const std::string& name, top_order& order) {
-  for (std::size_t i = 0; i < std::size(names); ++i) {
-    if (name != names[i]) continue;
-    order = static_cast<top_order>(i);
-    return true;
-  }
-  return false;
+namespace {
+
+std::string name_of(top_order order) {
+  const auto found = std::find_if(top_orders().begin(), top_orders().end(),
+                                  [&](const auto& each) { return each.second == order; });
+  return found->first;
 }
+
+}  // namespace
 
 std::string draw_screen(const run_report& report, const screen_style& style, screen_state& state,
                         std::uint64_t now_mono_ns) {
@@ -102,7 +104,7 @@ std::string draw_screen(const run_report& report, const screen_style& style, scr
   lines.push_back(
       {fmt::format("{} waited in {} findings, {} calls seen; sorted by {}{}",
                    human_time(report.waited_ns()), report.findings.size(), report.calls(),
-                   order_name(style.order), style.paused ? "; paused" : ""),
+                   name_of(style.order), style.paused ? "; paused" : ""),
        paint::plain});
 
   std::vector<top_row> rows;

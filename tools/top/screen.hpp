@@ -33,8 +33,7 @@ struct screen_state {
 std::string draw_screen(const run_report& report, const screen_style& style, screen_state& state,
                         std::uint64_t now_mono_ns);
 
-const char* order_name(top_order order);
-// False where `name` is none of the names.
-bool order_of(const std::string& name, top_order& order);
+// The orders by name; the first letters differ.
+const std::map<std::string, top_order>& top_orders();
 
 }  // namespace hostwait

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // Loads the driver in a child under the preload, makes a call there, and tells what came of it.
-#include "probe.hpp"
+#include "selftest/selftest.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -122,7 +122,7 @@ int describe_driver(void* driver) {
 using answers = std::map<std::string, std::string>;
 
 // Runs this program again with the words; true when it ended by itself, with status 0.
-bool ask(const probe_setting& with, const std::vector<std::string>& words, answers& out) {
+bool ask(const selftest_setting& with, const std::vector<std::string>& words, answers& out) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   std::vector<char*> line;
@@ -156,7 +156,7 @@ bool ask(const probe_setting& with, const std::vector<std::string>& words, answe
 
 }  // namespace
 
-int run_probe(const std::vector<std::string>& arguments) {
+int run_selftest(const std::vector<std::string>& arguments) {
   std::printf("preloaded=%d\n", ::dlsym(RTLD_DEFAULT, "hostwait_api") != nullptr);
   std::fflush(stdout);
   void* driver = ::dlopen(driver_name, RTLD_NOW | RTLD_LOCAL);
@@ -180,10 +180,10 @@ int run_probe(const std::vector<std::string>& arguments) {
   ::_exit(0);
 }
 
-probe_result probe_environment(const probe_setting& with) {
-  probe_result result;
+selftest_result selftest_environment(const selftest_setting& with) {
+  selftest_result result;
   answers said;
-  result.ended = ask(with, {"hostwait", probe_command}, said);
+  result.ended = ask(with, {"hostwait", selftest_command}, said);
   result.preloaded = said["preloaded"] == "1";
   result.driver = said["driver"];
   result.driver_error = said["driver_error"];
@@ -191,9 +191,9 @@ probe_result probe_environment(const probe_setting& with) {
   return result;
 }
 
-route_result probe_route(const probe_setting& with, const char* route) {
+route_result selftest_route(const selftest_setting& with, const char* route) {
   answers said;
-  if (!ask(with, {"hostwait", probe_command, route, with.helper}, said))
+  if (!ask(with, {"hostwait", selftest_command, route, with.helper}, said))
     return {route_state::missed, "the program that made the call did not end by itself"};
   if (const auto why = said.find("absent"); why != said.end())
     return {route_state::not_here, why->second};
