@@ -125,6 +125,19 @@ TEST_CASE("calls that would wait stand apart, behind those that did") {
   CHECK(text_of({training_run("r", 1)}, {}).find("would wait") == std::string::npos);
 }
 
+TEST_CASE("of calls whose own cost is not known the table does not say that there was no wait") {
+  const std::string sure = "\n would wait on a busier GPU (nothing to wait for this time):\n";
+  record_builder builder = with_latent_free();
+  CHECK_THAT(text_of({builder}, {}), ContainsSubstring(sure));
+  const record_file record = hostwait::test::parsed(builder);
+  for (std::uint32_t i = 0; record.has_entry(HOSTWAIT_SECTION_CALLS, i); ++i) {
+    auto& call = builder.at<hostwait_record_call>(HOSTWAIT_SECTION_CALLS, i);
+    if (call.kind == HOSTWAIT_KIND_FREE) call.kind = HOSTWAIT_KIND_MODULE;
+  }
+  CHECK_THAT(text_of({builder}, {}),
+             ContainsSubstring("this time; of module and context calls that is not known):\n"));
+}
+
 TEST_CASE("folded stacks: outermost first, microseconds, without what never waited") {
   const std::string text = folded_report(report_of({with_latent_free()}));
   CHECK(text ==

@@ -135,6 +135,12 @@ std::string row_of(const widths& w, const finding& each) {
              human_time(each.sum.total_ns), human_time(each.sum.max_ns), where);
 }
 
+// What these calls take by themselves is not known, so neither is whether they waited.
+bool own_cost_unknown(std::uint32_t kind) {
+  return kind == HOSTWAIT_KIND_ALLOC || kind == HOSTWAIT_KIND_MODULE ||
+         kind == HOSTWAIT_KIND_CONTEXT;
+}
+
 std::string table(const std::vector<const finding*>& rows, const text_style& style) {
   widths w;
   for (const finding* row : rows) {
@@ -156,7 +162,12 @@ std::string table(const std::vector<const finding*>& rows, const text_style& sty
   for (const finding* each : rows) {
     if (each->only_latent() && !latent) {
       latent = true;
-      add(" would wait on a busier GPU (nothing to wait for this time):", paint::bold);
+      const bool unsure = std::any_of(rows.begin(), rows.end(), [](const finding* of) {
+        return of->only_latent() && own_cost_unknown(of->kind);
+      });
+      add(std::string(" would wait on a busier GPU (nothing to wait for this time") +
+              (unsure ? "; of module and context calls that is not known):" : "):"),
+          paint::bold);
     }
     add(row_of(w, *each), latent                     ? paint::dim
                           : each->sum.violations > 0 ? paint::red
