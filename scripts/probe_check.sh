@@ -4,7 +4,8 @@
 # Holds today's verdict rules against every stored table of measurements: tests/sim/data/*.csv and
 # docs/measurements/*probe*.json. Ends with one line over all of them:
 #   probe: N experiments, M verdicts agree, K depend, 0 wrong
-# Status 1 where a verdict is wrong or more than one in twenty depends.
+# Status 1 where a verdict is wrong, more than one in twenty depends, or a call that was measured on
+# an idle GPU would be told as waited.
 #
 #   scripts/probe_check.sh [BUILD-DIR]
 set -u
@@ -18,6 +19,10 @@ add() {
   out=$("$@" 2>&1)
   numbers=$(sed -n 's/^probe: \([0-9]*\) experiments, \([0-9]*\) verdicts agree, \([0-9]*\) depend, \([0-9]*\) wrong$/\1 \2 \3 \4/p' <<<"$out")
   printf '%s\n' "$out" | grep -v -e '^probe: ' -e '^idle: ' -e '^not measured: '
+  if grep -q '^idle: .*; [1-9][0-9]* would become waited' <<<"$out"; then
+    grep '^idle: ' <<<"$out"
+    bad=1
+  fi
   if [ -z "$numbers" ]; then
     bad=1
     return

@@ -393,12 +393,13 @@ judgement classify(row_id row, const call_facts& facts, hostwait_memory source,
   return classify(rows[row].rule, facts, source, destination, now);
 }
 
-// Measured on an idle device, longest of several calls: a wait for a blocking-sync event 101 us, a
+// Measured on an idle device, longest of several calls: a wait for a blocking-sync event 176 us, a
 // copy of 4 bytes 74 us, 1 MiB into pages that were never touched 1.0 ms, a memset of 4 managed
 // bytes 235 us, freeing 1 GiB 0.5 ms, unpinning 64 MiB 10.7 ms. The arguments of a free do not tell
-// the size; where the driver has told it, unpinning is given 6 GB/s.
-constexpr std::uint64_t slow_copy_bases = 3;
-constexpr std::uint64_t free_floor_ns = 1'000'000, unpin_bytes_per_ns = 6;
+// the size; where the driver has told it, unpinning is given 5 GB/s. Nor do those of a wait for an
+// event tell whether its thread sleeps meanwhile and has to be woken.
+constexpr std::uint64_t slow_copy_bases = 3, event_bases = 2;
+constexpr std::uint64_t free_floor_ns = 1'000'000, unpin_bytes_per_ns = 5;
 constexpr std::uint64_t unpin_floor_ns = 1'000'000, unpin_unknown_size_ns = 10'000'000;
 
 std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t base_us,
@@ -412,6 +413,8 @@ std::uint64_t own_cost_ns(row_id row, const call_facts& facts, std::uint64_t bas
       // nanosecond.
       return base * (managed || facts.bytes == 0 ? slow_copy_bases : 1) +
              (gb_per_s ? facts.bytes / gb_per_s : 0);
+    case HOSTWAIT_KIND_EVENT_SYNC:
+      return base * event_bases;
     case HOSTWAIT_KIND_FREE:
       return base > free_floor_ns ? base : free_floor_ns;
     case HOSTWAIT_KIND_HOST_FREE:

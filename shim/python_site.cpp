@@ -57,7 +57,9 @@ std::uint32_t intern(const raw_frame* frames, unsigned count) noexcept {
     describe(frames[i - 1], text);
     const std::uint32_t code =
         record::intern_python_code(text.file, text.qualname, text.first_line);
+    if (code == record::not_now) return code;
     node = record::intern_python(node, code, text.line);
+    if (node == record::not_now) return node;
   }
   return node;
 }
@@ -74,6 +76,7 @@ std::uint32_t record_stack(unsigned limit) noexcept {
         told.load(std::memory_order_relaxed) != now && record::set_python_note(text))
       told.store(now, std::memory_order_relaxed);
   }
+  if (count == not_found_yet) return record::not_now;
   if (count == 0) return 0;
   std::uint64_t a = count, b = 0x1234567u;
   for (unsigned i = 0; i < count; ++i) {
@@ -89,7 +92,7 @@ std::uint32_t record_stack(unsigned limit) noexcept {
       static_cast<std::uint32_t>(value) != 0)
     return static_cast<std::uint32_t>(value);
   const std::uint32_t node = intern(frames, count);
-  if (node != 0) {
+  if (node != 0 && node != record::not_now) {
     slot.key.store(a, std::memory_order_relaxed);
     slot.value.store(check | node, std::memory_order_release);
   }

@@ -7,8 +7,10 @@
 #include <cstring>
 
 #include "python_layout.hpp"
+#include "record.hpp"
 #include "resolve.hpp"
 #include "resolve_elf.hpp"
+#include "shortly.hpp"
 
 namespace hostwait::python {
 
@@ -25,7 +27,9 @@ struct interpreter {
 interpreter the_interpreter;
 char note_room[128];
 std::atomic<int> found{0};  // 0 not looked yet, 1 found, 2 not usable
-std::atomic<bool> looking{false};
+// Who looks: the number of its process's record, so that a child that was forked amid the parent's
+// look does not wait for it. 0: nobody.
+std::atomic<std::uint32_t> looking{0};
 std::atomic<std::uint32_t> looked_at_generation{0xffffffff};
 std::atomic<const char*> the_note{""};
 
@@ -85,17 +89,35 @@ void look() noexcept {
   found.store(1, std::memory_order_release);
 }
 
-const interpreter* get() noexcept {
-  const int state = found.load(std::memory_order_acquire);
-  if (state == 1) return &the_interpreter;
-  if (state == 2) return nullptr;
+enum class answer { found, absent, not_yet };
+
+// Each change of the loader's list is looked through once, by whoever comes first.
+answer find() noexcept {
+  const auto known = [](std::uint32_t generation) noexcept {
+    return found.load(std::memory_order_acquire) != 0 ||
+           looked_at_generation.load(std::memory_order_acquire) == generation;
+  };
   const std::uint32_t generation = resolve::loader_generation();
-  if (looked_at_generation.load(std::memory_order_relaxed) == generation) return nullptr;
-  if (looking.exchange(true, std::memory_order_acquire)) return nullptr;
-  looked_at_generation.store(generation, std::memory_order_relaxed);
-  if (found.load(std::memory_order_acquire) == 0) look();
-  looking.store(false, std::memory_order_release);
-  return found.load(std::memory_order_acquire) == 1 ? &the_interpreter : nullptr;
+  if (!known(generation)) {
+    const std::uint32_t self = record::epoch();
+    if (self == 0) return answer::absent;  // nothing is recorded
+    const std::uint64_t mask = sys::block_signals();  // a handler could leave by longjmp
+    bool mine = false;
+    const bool over = shortly([&]() noexcept {
+      std::uint32_t other = looking.load(std::memory_order_relaxed);
+      mine = other != self &&
+             looking.compare_exchange_strong(other, self, std::memory_order_acquire);
+      return mine || known(generation);
+    });
+    if (mine) {
+      if (!known(generation)) look();
+      looked_at_generation.store(generation, std::memory_order_release);
+      looking.store(0, std::memory_order_release);
+    }
+    sys::restore_signals(mask);
+    if (!over) return answer::not_yet;
+  }
+  return found.load(std::memory_order_acquire) == 1 ? answer::found : answer::absent;
 }
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
@@ -188,10 +210,12 @@ void copy_text(const layout& shape, std::uintptr_t object, char* out, std::size_
 }  // namespace
 
 unsigned capture(raw_frame* out, unsigned limit) noexcept {
-  const interpreter* it = get();
+  const answer here = find();
+  if (here == answer::not_yet) return not_found_yet;
+  const interpreter* it = &the_interpreter;
   // Finalization destroys the key that the thread state is found by, and sets "initialized" back
   // before it does.
-  if (it == nullptr || it->is_initialized() == 0) return 0;
+  if (here == answer::absent || it->is_initialized() == 0) return 0;
   const auto state = reinterpret_cast<std::uintptr_t>(it->this_thread_state());
   if (state == 0) return 0;
   const layout& shape = it->shape;
@@ -221,11 +245,10 @@ unsigned capture(raw_frame* out, unsigned limit) noexcept {
   return n;
 }
 
+// Of a frame that capture() gave.
 void describe(const raw_frame& frame, frame_text& out) noexcept {
   out = {};
-  const interpreter* it = get();
-  if (it == nullptr) return;
-  const layout& shape = it->shape;
+  const layout& shape = the_interpreter.shape;
   copy_text(shape, load<std::uintptr_t>(frame.code, shape.code_filename), out.file,
             sizeof out.file);
   copy_text(shape, load<std::uintptr_t>(frame.code, shape.code_qualname), out.qualname,

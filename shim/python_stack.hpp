@@ -19,7 +19,9 @@ struct raw_frame {
 };
 
 // Innermost first. 0 where the thread has no Python frames, where Python is not in the process, is
-// starting or finalizing, or is of a version or build whose layout is not known.
+// starting or finalizing, or is of a version or build whose layout is not known. not_found_yet
+// where another thread is still looking for the interpreter.
+inline constexpr unsigned not_found_yet = ~0u;
 unsigned capture(raw_frame* out, unsigned limit) noexcept;
 
 // What a frame says of itself; the texts are UTF-8, cut to their buffers.

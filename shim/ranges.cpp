@@ -137,7 +137,7 @@ std::uint32_t current() noexcept {
   path[n] = '\0';
   s->path = record::intern_range(path);
   s->path_record = record::epoch();
-  s->path_known = true;
+  s->path_known = s->path != record::not_now;
   return s->path;
 }
 

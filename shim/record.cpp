@@ -171,8 +171,13 @@ std::uint32_t site_number(std::uint32_t thread, const site_key& key) noexcept {
   return other_site;
 }
 
-// Where a site that this thread does not know yet counts. Without counters: the lock is taken.
+bool is_whole(const site_key& key) noexcept {
+  return key.python != not_now && key.range != not_now;
+}
+
+// Where a site that this thread does not know yet counts. Without counters: it cannot be had now.
 tally first_sight(thread_writer* w, const site_key& key, const hash128& hash) noexcept {
+  if (!is_whole(key)) return {};
   slow_path inside(page());
   if (!inside) return {};
   std::uint32_t generation = resolve::loader_generation();
@@ -200,7 +205,7 @@ tally known_sight(const thread_writer* w, const hash128& hash) noexcept {
 void note_unregistered(const site_key& key, const observation& seen) noexcept {
   slow_path inside(page());
   tally to = folded_other();
-  if (inside) {
+  if (inside && is_whole(key)) {
     std::uint32_t site = site_number(0, key);
     if (site != other_site && !pair(0, site, to)) mark(HOSTWAIT_RECORD_FULL);
   } else {

@@ -38,15 +38,19 @@ bool ensure_open() noexcept;
 // means nothing.
 std::uint32_t epoch() noexcept;
 
+// A part of a key that cannot be had at this moment: the call counts at the "other" site, since
+// half a stack would be a wrong one.
+inline constexpr std::uint32_t not_now = 0xffffffffu;
+
 // Everything that makes two calls the same finding.
 struct site_key {
   row_id row;
   judgement verdict;
   const std::uintptr_t* native;  // return addresses, innermost first
   std::uint32_t native_depth;
-  std::uint32_t python;  // frame id from intern_python(), 0 = none
+  std::uint32_t python;  // frame id from intern_python(), 0 = none, or not_now
   const char* label;     // "" = none; at most 63 bytes
-  std::uint32_t range;   // from intern_range(), 0 = none
+  std::uint32_t range;   // from intern_range(), 0 = none, or not_now
   bool in_capture;
   bool audit = false;  // not a call: see HOSTWAIT_SITE_AUDIT
   bool gap = false;    // not a call: see HOSTWAIT_SITE_GAP
@@ -146,7 +150,10 @@ struct totals {
 };
 totals sum() noexcept;
 
+// 0: none (the text is empty, no record is open), or no room for it; the record is then marked.
 std::uint32_t intern_string(const char* text) noexcept;
+// These three answer not_now where the lock could not be had: what they would say is not known, and
+// nothing may be built on it or kept.
 std::uint32_t intern_range(const char* path) noexcept;
 // One Python frame on top of `parent`; code from intern_python_code.
 std::uint32_t intern_python_code(const char* file, const char* qualname,

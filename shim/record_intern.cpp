@@ -121,7 +121,7 @@ std::uint32_t intern_range(const char* path) noexcept {
   std::uint32_t known = ranges_.find(hash);
   if (known != number_table::absent) return known + 1;
   slow_path inside(page());
-  if (!inside) return 0;
+  if (!inside) return not_now;
   known = ranges_.find(hash);
   if (known != number_table::absent) return known + 1;
   std::uint32_t text = text_number(path, size_of(path));
@@ -141,7 +141,7 @@ std::uint32_t intern_python_code(const char* file, const char* qualname,
   std::uint32_t known = codes_.find(hash);
   if (known != number_table::absent) return known;
   slow_path inside(page());
-  if (!inside) return 0;
+  if (!inside) return not_now;
   known = codes_.find(hash);
   if (known != number_table::absent) return known;
   std::uint32_t file_text = text_number(file, size_of(file));
@@ -161,7 +161,7 @@ std::uint32_t intern_python(std::uint32_t parent, std::uint32_t code, std::uint3
   std::uint32_t known = known_frame(parent, where, HOSTWAIT_FRAME_PYTHON);
   if (known != number_table::absent) return known;
   slow_path inside(page());
-  return inside ? frame_number(parent, where, HOSTWAIT_FRAME_PYTHON) : parent;
+  return inside ? frame_number(parent, where, HOSTWAIT_FRAME_PYTHON) : not_now;
 }
 
 void mark(std::uint32_t flags) noexcept {

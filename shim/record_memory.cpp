@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "shortly.hpp"
+
 namespace hostwait::record {
 
 constinit std::atomic<wiped_page*> page_{nullptr};
@@ -26,14 +28,6 @@ constinit arena arena_{};
 
 std::size_t whole_pages(std::size_t bytes) noexcept {
   return (bytes + page_bytes - 1) & ~(page_bytes - 1);
-}
-
-void relax() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  asm volatile("yield");
-#endif
 }
 
 }  // namespace
@@ -58,21 +52,12 @@ slow_path::slow_path(wiped_page* p) noexcept : page_(p) {
     p->tried.store(0, std::memory_order_relaxed);
     p->locked.store(0, std::memory_order_relaxed);
   }
-  // Some ten microseconds of spinning, then yields: the holder may have lost its processor.
-  for (unsigned attempt = 0; attempt < 400; ++attempt) {
+  held_ = shortly([p]() noexcept {
     std::uint32_t free = 0;
-    if (page_->locked.load(std::memory_order_relaxed) == 0 &&
-        page_->locked.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
-      held_ = true;
-      return;
-    }
-    if (attempt < 300) {
-      relax();
-    } else {
-      sys::sched_yield();
-    }
-  }
-  sys::restore_signals(mask_);
+    return p->locked.load(std::memory_order_relaxed) == 0 &&
+           p->locked.compare_exchange_strong(free, 1, std::memory_order_acquire);
+  });
+  if (!held_) sys::restore_signals(mask_);
 }
 
 slow_path::~slow_path() {

@@ -27,11 +27,11 @@ __thread thread_block tls __attribute__((tls_model("initial-exec")));
 static_assert(sizeof(thread_block) <= 128);
 
 std::atomic<std::uint32_t> policy_epoch{1};
+std::atomic<const options*> published_settings{nullptr};
 
 namespace {
 
-enum : int { not_read, being_read, ready };
-std::atomic<int> settings_state{not_read};
+std::atomic<bool> settings_begun{false};
 options the_settings;
 char the_error[512];
 constexpr options built_in;
@@ -103,10 +103,9 @@ int change_process_frames(bool push, policy::action_set actions, int token,
 
 }  // namespace
 
-const options& settings() noexcept {
-  int seen = settings_state.load(std::memory_order_acquire);
-  if (__builtin_expect(seen == ready, 1)) return the_settings;
-  if (seen == not_read && settings_state.compare_exchange_strong(seen, being_read)) {
+const options& read_settings() noexcept {
+  bool begun = false;
+  if (settings_begun.compare_exchange_strong(begun, true)) {
     if (!parse_options(getenv("HOSTWAIT_OPTIONS"), the_settings, the_error, sizeof the_error))
       the_settings = built_in;
     if (the_settings.profile[0] != '\0')
@@ -118,13 +117,13 @@ const options& settings() noexcept {
     record::configure({the_settings.output[0] != '\0' ? the_settings.output : nullptr,
                        the_settings.max_sites, getenv("HOSTWAIT_OPTIONS"), the_error[0] != '\0'});
     captures::watch_polls((the_settings.armed & HOSTWAIT_POLL) != 0);
-    settings_state.store(ready, std::memory_order_release);
+    published_settings.store(&the_settings, std::memory_order_release);
     changed();
     return the_settings;
   }
   // Another thread reads them, which takes microseconds; or this is a signal handler on top of it.
   for (int i = 0; i < 10000; ++i) {
-    if (settings_state.load(std::memory_order_acquire) == ready) return the_settings;
+    if (published_settings.load(std::memory_order_acquire) != nullptr) return the_settings;
     sched_yield();
   }
   return built_in;

@@ -43,7 +43,12 @@ extern std::atomic<std::uint32_t> policy_epoch __attribute__((visibility("hidden
 
 // Options of this process; parsed at first use from HOSTWAIT_OPTIONS. Lock-free: concurrent first
 // users parse the same text into the same values and one of them publishes.
-const options& settings() noexcept;
+extern std::atomic<const options*> published_settings __attribute__((visibility("hidden")));
+const options& read_settings() noexcept;
+inline const options& settings() noexcept {
+  const options* known = published_settings.load(std::memory_order_acquire);
+  return __builtin_expect(known != nullptr, 1) ? *known : read_settings();
+}
 // The one line to print for wrong options, "" if they are fine.
 const char* settings_error() noexcept;
 

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
 """python.stress: no wait of many threads is lost and the record stays small, for every interpreter
-at hand. HOSTWAIT_STRESS_PYTHON_WAITS makes it longer. Status 77 where there is none.
-
-Known defect (docs/limits.md): a thread that finds the record's lock taken at a new stack keeps one with
-frames missing. Up to KNOWN_DEFECT such findings are printed, not failed; with HOSTWAIT_STRICT=1 each one
-fails. The fix takes this allowance away."""
+at hand. HOSTWAIT_STRESS_PYTHON_WAITS makes it longer. Status 77 where there is none."""
 
 import os
 import pathlib
@@ -16,7 +12,6 @@ from interpreters import HERE, interpreters, under_hostwait
 
 WAITS = int(os.environ.get("HOSTWAIT_STRESS_PYTHON_WAITS", "8000"))
 BYTES = 4 << 20
-KNOWN_DEFECT = 0 if os.environ.get("HOSTWAIT_STRICT") == "1" else 6
 
 
 def check(python):
@@ -31,7 +26,7 @@ def check(python):
     odd = [f["where"] for f in report["findings"]
            if f["call"] != "(other)" and not (f["python"] and f["python"][0]["function"] == "deep")]
     good = (int(output) == counted == WAITS and size <= BYTES and len(stacks) > 80
-            and len(odd) <= KNOWN_DEFECT and not report["coverage"]["full"])
+            and not odd and not report["coverage"]["full"])
     print(f"{python.name}: {counted} of {WAITS} waits, {len(stacks)} stacks, {size >> 10} KiB"
           f"{f'; frames missing: {odd[:3]}' if odd else ''}")
     return good

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "record_memory.hpp"
 #include "record_support.hpp"
 
 using namespace hostwait;
@@ -59,6 +60,51 @@ TEST_CASE("calls of many threads on shared and own sites sum exactly", "[record]
     for (int i = 0; i < 32; ++i) in_buckets[i] += h.bucket[i];
   CHECK(in_buckets[9] == threads * rounds);  // 512 <= 1000 < 1024
   CHECK(in_buckets[20] == threads * rounds);
+}
+
+TEST_CASE("a stack or range that cannot be had now is never kept in part", "[record]") {
+  folder out;
+  pid_t pid = 0;
+  int status = in_child(
+      [&] {
+        if (!open_in(out.path)) return 1;
+        const std::uint32_t code = record::intern_python_code("train.py", "step", 40);
+        const std::uint32_t outer = record::intern_python(0, code, 41);
+        const std::uint32_t range = record::intern_range("train");
+        bool known_is_found = false, new_is_not_now = false;
+        {
+          record::slow_path held(record::page());
+          if (!held) return 2;
+          std::thread([&] {
+            known_is_found = record::intern_python_code("train.py", "step", 40) == code &&
+                             record::intern_python(0, code, 41) == outer &&
+                             record::intern_range("train") == range;
+            new_is_not_now =
+                record::intern_python_code("train.py", "loss", 50) == record::not_now &&
+                record::intern_python(outer, code, 42) == record::not_now &&
+                record::intern_range("validate") == record::not_now;
+          }).join();
+        }
+        if (!known_is_found) return 3;
+        if (!new_is_not_now) return 4;
+        std::uintptr_t stack[] = {0x1000, 0x2000};
+        one_call(key_of(stack, 2, outer));
+        one_call(key_of(stack, 2, record::not_now));
+        record::site_key no_range = key_of(stack, 2, outer);
+        no_range.range = record::not_now;
+        one_call(no_range);
+        // A thread that the record has no room for counts the same way.
+        record::note(nullptr, no_range, {record::outcome::waited, false, 100});
+        return 0;
+      },
+      &pid);
+  REQUIRE(WEXITSTATUS(status) == 0);
+  record_reader record(record_of(out.path, pid));
+  REQUIRE(record.sites().size() == 2);
+  std::map<std::uint32_t, std::uint64_t> by_site = record.calls_by_site();
+  CHECK(by_site[1] == 1);
+  CHECK(by_site[0] == 3);
+  CHECK(record.header.unseen_locks == 3);
 }
 
 TEST_CASE("a hundred thousand short threads need a bounded record", "[native][record]") {

@@ -368,8 +368,9 @@ TEST_CASE("own cost: 120 us, 1 GB/s more for copies and memsets, floors for free
   CHECK(own_cost_ns(row_cuMemsetD8_v2, facts, 5, 2) == 5000 + (2u << 20));
   CHECK(own_cost_ns(row_cuMemcpyDtoH_v2, facts, 5, 0) == 5000);
   CHECK(own_cost_ns(row_cuStreamSynchronize, facts) == 120000);
+  CHECK(own_cost_ns(row_cuEventSynchronize, facts) == 240000);
   CHECK(own_cost_ns(row_cuMemFree_v2, facts) == 1000000);
-  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) == 20000 + 1000000 + (4u << 20) / 6);
+  CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) == 20000 + 1000000 + (4u << 20) / 5);
   facts.bytes = 0;
   CHECK(own_cost_ns(row_cuMemcpyBatchAsync_v2, facts) == 360000);  // the size is not known
   CHECK(own_cost_ns(row_cuMemFreeHost, facts, 20) > 10000000);
