@@ -111,8 +111,7 @@ class relaxed_capture_mode {
   int mode_ = cu_capture_mode_relaxed;
 };
 
-// ---- What every handshake runs through, to be inlined; the rarer rest is in session.cpp
-// ----------
+// What every handshake runs through, to be inlined; the rarer rest is in session.cpp.
 
 // A handle names its context itself, so the call is first made in whatever context is current. That
 // it needs one, or the stream's own, shows in the result; such a refusal has no effects.

@@ -87,10 +87,6 @@ bool launch_blocking() noexcept {
   return value == 1;
 }
 
-}  // namespace
-
-namespace {
-
 // The kind that decides for one end of a batch: pageable memory waits whatever the rest is.
 hostwait_memory deciding(hostwait_memory a, hostwait_memory b) noexcept {
   const auto weight = [](hostwait_memory m) {

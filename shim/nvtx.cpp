@@ -10,6 +10,7 @@
 
 #include "nvtx_abi.hpp"
 #include "ranges.hpp"
+#include "utf8.hpp"
 
 namespace hostwait::nvtx {
 
@@ -27,17 +28,11 @@ text unnamed;
 
 // As UTF-8, whole characters only.
 void narrow(char* out, std::size_t room, const wchar_t* wide) noexcept {
-  std::size_t n = 0;
-  for (; wide != nullptr && *wide != L'\0'; ++wide) {
-    const auto c = static_cast<std::uint32_t>(*wide);
-    const std::size_t need = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    if (n + need >= room || c > 0x10ffff) break;
-    constexpr unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    out[n++] = static_cast<char>(need == 1 ? c : lead[need] | c >> (6 * (need - 1)));
-    for (std::size_t k = need - 1; k > 0; --k)
-      out[n++] = static_cast<char>(0x80 | (c >> (6 * (k - 1)) & 63));
-  }
-  out[n] = '\0';
+  std::size_t used = 0;
+  out[0] = '\0';
+  while (wide != nullptr && *wide != L'\0' &&
+         append_utf8(out, room, used, static_cast<std::uint32_t>(*wide)))
+    ++wide;
 }
 
 text* keep(const char* name) noexcept {

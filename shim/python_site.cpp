@@ -45,11 +45,6 @@ entry* cache() noexcept {
   return the_cache.load(std::memory_order_acquire);
 }
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-  return hash ^ (hash >> 29);
-}
-
 std::uint32_t intern(const raw_frame* frames, unsigned count) noexcept {
   std::uint32_t node = 0;
   for (unsigned i = count; i > 0; --i) {

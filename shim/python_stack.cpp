@@ -11,6 +11,7 @@
 #include "resolve.hpp"
 #include "resolve_elf.hpp"
 #include "shortly.hpp"
+#include "utf8.hpp"
 
 namespace hostwait::python {
 
@@ -100,13 +101,13 @@ answer find() noexcept {
   const std::uint32_t generation = resolve::loader_generation();
   if (!known(generation)) {
     const std::uint32_t self = record::epoch();
-    if (self == 0) return answer::absent;  // nothing is recorded
+    if (self == 0) return answer::absent;             // nothing is recorded
     const std::uint64_t mask = sys::block_signals();  // a handler could leave by longjmp
     bool mine = false;
     const bool over = shortly([&]() noexcept {
       std::uint32_t other = looking.load(std::memory_order_relaxed);
-      mine = other != self &&
-             looking.compare_exchange_strong(other, self, std::memory_order_acquire);
+      mine =
+          other != self && looking.compare_exchange_strong(other, self, std::memory_order_acquire);
       return mine || known(generation);
     });
     if (mine) {
@@ -118,11 +119,6 @@ answer find() noexcept {
     if (!over) return answer::not_yet;
   }
   return found.load(std::memory_order_acquire) == 1 ? answer::found : answer::absent;
-}
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-  return hash ^ (hash >> 29);
 }
 
 // Two chains side by side: a location table of 200 bytes takes some 20 ns.
@@ -185,6 +181,7 @@ std::uint64_t identity_of(const layout& shape, std::uintptr_t code) noexcept {
 void copy_text(const layout& shape, std::uintptr_t object, char* out, std::size_t room) noexcept {
   const text_object text = text_at(shape, object);
   std::size_t used = 0;
+  out[0] = '\0';
   for (std::size_t i = 0; i < text.length; ++i) {
     std::uint32_t c = 0;
     if (text.kind == 1)
@@ -193,18 +190,8 @@ void copy_text(const layout& shape, std::uintptr_t object, char* out, std::size_
       c = load<std::uint16_t>(text.data, i * 2);
     else if (text.kind == 4)
       c = load<std::uint32_t>(text.data, i * 4);
-    const std::size_t need = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    if (used + need + 1 > room) break;
-    if (need == 1) {
-      out[used++] = static_cast<char>(c);
-    } else {
-      constexpr unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-      out[used++] = static_cast<char>(lead[need] | (c >> (6 * (need - 1))));
-      for (std::size_t k = need - 1; k > 0; --k)
-        out[used++] = static_cast<char>(0x80 | ((c >> (6 * (k - 1))) & 63));
-    }
+    if (!append_utf8(out, room, used, c)) return;
   }
-  out[used] = '\0';
 }
 
 }  // namespace

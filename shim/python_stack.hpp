@@ -18,6 +18,11 @@ struct raw_frame {
   std::uint64_t identity;
 };
 
+inline std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 29);
+}
+
 // Innermost first. 0 where the thread has no Python frames, where Python is not in the process, is
 // starting or finalizing, or is of a version or build whose layout is not known. not_found_yet
 // where another thread is still looking for the interpreter.

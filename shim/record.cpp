@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstring>
 
-#include "hostwait/record_gaps.h"
 #include "record_threads.hpp"
 #include "resolve.hpp"
 

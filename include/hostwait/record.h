@@ -186,7 +186,12 @@ struct hostwait_record_site {
 enum {
   HOSTWAIT_SITE_OTHER = 1u << 0,
   HOSTWAIT_SITE_IN_CAPTURE = 1u << 1,
-  HOSTWAIT_SITE_AUDIT = 1u << 2 /* no call was made: an order was opted out of; the label says it */
+  HOSTWAIT_SITE_AUDIT =
+      1u << 2, /* no call was made: an order was opted out of; the label says it */
+  /* With gap=1. The site holds no calls: how long the thread queued nothing after the calls of the
+   * site that is the same but for this flag. Of its counters total_ns, max_ns and the histogram are
+   * of these gaps; calls is 0. */
+  HOSTWAIT_SITE_GAP = 1u << 3
 };
 
 struct hostwait_record_thread {

@@ -3,6 +3,7 @@
 """What the GPU proofs share: running programs with and without hostwait, checks, the log, results."""
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -158,7 +159,9 @@ class Session:
 
     # Results.
 
-    def write(self, name):
+    @functools.cached_property
+    def machine(self):
+        """Where and on which commit this runs."""
         def output(*command):
             try:
                 return subprocess.run(command, capture_output=True, text=True, timeout=30,
@@ -171,7 +174,7 @@ class Session:
         version = re.search(r"release ([0-9.]+)", output("nvcc", "--version"))
         commit = output("git", "-C", str(REPO), "rev-parse", "HEAD") or os.environ.get(
             "HOSTWAIT_COMMIT", "unknown")
-        document = {
+        return {
             "schema": "hostwait.measurement/1",
             "commit": os.environ.get("HOSTWAIT_COMMIT") or commit,
             "gpu": first[0],
@@ -179,11 +182,12 @@ class Session:
             "cuda": version.group(1) if version else "unknown",
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.libc_ver()[0]} "
                        f"{platform.libc_ver()[1]}, Python {platform.python_version()}",
-            "results": self.results,
         }
+
+    def write(self, name):
+        document = dict(self.machine, results=self.results)
         path = self.out / name
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        self.say(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped; {path.name}")
         for failure in self.failures:
             self.say(f"  failed: {failure}")
 

@@ -332,8 +332,31 @@ def seconds_of(ran, paused=None):
     return [float(s) for s, mark in found if paused is None or bool(mark) == paused]
 
 
+def training_cost(session, steps=1000, rounds=6, single_steps=60000):
+    """What recording costs a training loop that logs its loss: on and paused within one process."""
+    ran = session.hostwait([python(), WORKLOADS / "torch_train.py", steps, rounds],
+                           env={"PAUSE": "1", "ALTERNATE": str(single_steps)})
+    if ran.status == 77:
+        session.skip("training_cost", ran.out.strip()[-200:])
+        return
+    on, off = seconds_of(ran, paused=False), seconds_of(ran, paused=True)
+    if on and off and len(on) == len(off):
+        inside = [a / b for a, b in zip(on, off)]
+        session.say(f"training: recording/paused in one process, {len(inside)} pairs: median "
+                    f"{statistics.median(inside):.4f}, {min(inside):.4f} to {max(inside):.4f}")
+        session.result("training.ratio_paused", statistics.median(inside), "ratio", len(inside),
+                       min(inside), max(inside))
+    # Step by step: the smallest noise to be had. min and max are the 95 % interval of the ratio.
+    found = re.search(r"^alternating ([0-9.]+) ([0-9.]+) ([0-9.]+) ([0-9.]+) ([0-9]+)", ran.out, re.M)
+    if session.check("training.alternating", found is not None, "single steps were timed"):
+        on_ns, off_ns, low, high = (float(found[i]) for i in range(1, 5))
+        session.say(f"training: recording/paused step by step: medians {on_ns / 1000:.1f} and "
+                    f"{off_ns / 1000:.1f} us, ratio {on_ns / off_ns:.5f}, 95 % {low} to {high}")
+        session.result("training.ratio_by_step", on_ns / off_ns, "ratio", int(found[5]), low, high)
+
+
 def training(session, pairs=10, steps=1000):
-    """A training loop that logs its loss: the same losses, and what hostwait costs."""
+    """A training loop that logs its loss: the same losses with hostwait and without."""
     command = [python(), WORKLOADS / "torch_train.py", steps, 1]
     probe = session.run([python(), WORKLOADS / "torch_train.py", 20, 1])
     if probe.status == 77:
@@ -359,23 +382,6 @@ def training(session, pairs=10, steps=1000):
     session.result("training.ratio", middle, "ratio", pairs, min(ratios), max(ratios))
     session.result("training.seconds", statistics.median(with_times), "s", pairs,
                    min(with_times), max(with_times))
-    # The same within one process, recording on and paused by turns.
-    ran = session.hostwait([python(), WORKLOADS / "torch_train.py", steps, 2 * pairs],
-                           env={"PAUSE": "1", "ALTERNATE": "20000"})
-    on, off = seconds_of(ran, paused=False), seconds_of(ran, paused=True)
-    if on and off and len(on) == len(off):
-        inside = [a / b for a, b in zip(on, off)]
-        session.say(f"training: recording/paused in one process, {len(inside)} pairs: median "
-                    f"{statistics.median(inside):.4f}, {min(inside):.4f} to {max(inside):.4f}")
-        session.result("training.ratio_paused", statistics.median(inside), "ratio", len(inside),
-                       min(inside), max(inside))
-    # Step by step: the smallest noise to be had. min and max are the 95 % interval of the ratio.
-    found = re.search(r"^alternating ([0-9.]+) ([0-9.]+) ([0-9.]+) ([0-9.]+) ([0-9]+)", ran.out, re.M)
-    if session.check("training.alternating", found is not None, "single steps were timed"):
-        on_ns, off_ns, low, high = (float(found[i]) for i in range(1, 5))
-        session.say(f"training: recording/paused step by step: medians {on_ns / 1000:.1f} and "
-                    f"{off_ns / 1000:.1f} us, ratio {on_ns / off_ns:.5f}, 95 % {low} to {high}")
-        session.result("training.ratio_by_step", on_ns / off_ns, "ratio", int(found[5]), low, high)
 
 
 def captures(session):
@@ -389,4 +395,4 @@ def held(session):
 
 
 ALL = (routes, runtime_versions, refusals_in_c, level_fail, captures, held, libraries, torch,
-       errors_in_python, cupy, advice, jax, cupti, cases_proof.cases, training)
+       errors_in_python, cupy, advice, jax, cupti, cases_proof.cases, training_cost, training)

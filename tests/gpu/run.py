@@ -60,6 +60,7 @@ def main():
     parser.add_argument("--only", help="comma list of proof groups")
     options = parser.parse_args()
     phases = options.phase or ["build", "smoke", "proofs", "bench"]
+    name = "measurement-" + "-".join(phases) + ".json"
     reason = gpu_reason()
     if reason is not None:
         print(f"SKIP: {reason}")
@@ -81,9 +82,11 @@ def main():
         for group in (*proofs.ALL, *guests.ALL, *line_proofs.ALL):
             if wanted is None or group.__name__ in wanted:
                 session.attempt(group.__name__, group)
+                session.write(name)  # a run that is cut off leaves what it has
     if "bench" in phases:
         session.attempt("bench", bench.bench)
-    session.write("measurement-" + "-".join(phases) + ".json")
+    session.write(name)
+    session.say(f"{session.passed} passed, {session.failed} failed, {session.skipped} skipped; {name}")
     if session.failed:
         return 1
     # Nothing could be shown: no success either.

@@ -2,7 +2,6 @@
 // Copyright The hostwait authors
 // gap=1: how long a thread queues nothing after a wait, until its next launch, memset or copy.
 #include <hostwait/hostwait.h>
-#include <hostwait/record_gaps.h>
 
 #include <chrono>
 #include <thread>

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "hostwait/record_gaps.h"
 #include "report/advice.hpp"
 #include "report/groups.hpp"
 #include "report/report.hpp"

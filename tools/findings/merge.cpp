@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "finding.hpp"
-#include "hostwait/record_gaps.h"
 #include "process.hpp"
 #include "relations.hpp"
 
