@@ -4,18 +4,13 @@
 # nvidia-nvtx has them, the CUDA runtime package has not) the test says so and is skipped.
 find_path(HOSTWAIT_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${HOSTWAIT_CUDA_INCLUDE})
 if(TARGET hostwait_sim AND HOSTWAIT_NVTX_INCLUDE)
-  hostwait_add_catch_test(
+  hostwait_preload_test(
     NAME preload.nvtx
     SOURCES nvtx_test.cpp
-    LIBRARIES hostwait_api hostwait_cuda_headers hostwait_record_reader ${CMAKE_DL_LIBS}
-    ENVIRONMENT
-      LD_PRELOAD=$<TARGET_FILE:hostwait_shim>
-      NVTX_INJECTION64_PATH=$<TARGET_FILE:hostwait_shim>
-      LD_LIBRARY_PATH=$<TARGET_FILE_DIR:hostwait_sim>
-      ASAN_OPTIONS=verify_asan_link_order=0)
+    LIBRARIES hostwait_record_reader ${CMAKE_DL_LIBS}
+    ENVIRONMENT NVTX_INJECTION64_PATH=$<TARGET_FILE:hostwait_shim>)
   target_include_directories(test_preload_nvtx SYSTEM PRIVATE ${HOSTWAIT_NVTX_INCLUDE})
   target_include_directories(test_preload_nvtx PRIVATE ${PROJECT_SOURCE_DIR}/shim)
-  add_dependencies(test_preload_nvtx hostwait_sim hostwait_shim)
   foreach(copy a b)
     add_library(nvtx_plugin_${copy} MODULE nvtx_plugin.cpp)
     target_include_directories(nvtx_plugin_${copy} SYSTEM PRIVATE ${HOSTWAIT_NVTX_INCLUDE})

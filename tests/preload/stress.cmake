@@ -36,6 +36,11 @@ foreach(kind ${stresses})
     set(preload "${stress_runtime_${kind}}:${preload}")
   endif()
   set_tests_properties(
-    preload.stress_${kind} PROPERTIES TIMEOUT 300 ENVIRONMENT
-                                      "LD_PRELOAD=${preload};LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/sim")
+    preload.stress_${kind}
+    PROPERTIES
+      TIMEOUT 300
+      FIXTURES_REQUIRED hostwait_test_records
+      ENVIRONMENT
+      "LD_PRELOAD=${preload};LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib/sim;HOSTWAIT_OPTIONS=output=${HOSTWAIT_TEST_RECORDS}"
+  )
 endforeach()
