@@ -47,6 +47,7 @@ class Mounts(GuestCase):
         return result.stdout
 
     TINY = "mount -t tmpfs -o size=64k tmpfs /dev/shm; mount -t tmpfs -o size=64k tmpfs /tmp; unset XDG_RUNTIME_DIR; "
+    OWN_SHM = "mount -t tmpfs tmpfs /dev/shm; "  # its records go with the mount
     FILL = 'dd if=/dev/zero of=$D/fill bs=1k 2>/dev/null || true; '
 
     def test_a_tmpfs_that_runs_full(self):
@@ -59,13 +60,13 @@ class Mounts(GuestCase):
 
     def test_a_full_disk(self):
         # ext2 has no fallocate: room is made by writing, as posix_fallocate does it.
-        script = ('dd if=/dev/zero of="$PLACE.img" bs=1k count=512 2>/dev/null; mkfs.ext2 -q -m 0 -N 16 "$PLACE.img" >/dev/null 2>&1; '
+        script = (self.OWN_SHM + 'dd if=/dev/zero of="$PLACE.img" bs=1k count=512 2>/dev/null; mkfs.ext2 -q -m 0 -N 16 "$PLACE.img" >/dev/null 2>&1; '
                   'mount -o loop "$PLACE.img" "$PLACE"; ')
         # With a little room: it begins there, and growth ends.
         little = script + 'head -c 120k /dev/zero > "$PLACE/fill"; '
         self.bare(little, options=f"output={self.path('place')}")
         full = script + self.FILL.replace("$D", '"$PLACE"')
-        self.bare(full, "no space left", options=f"output={self.path('place')}", then="rm -f /dev/shm/hostwait-guest_storage*")
+        self.bare(full, "no space left", options=f"output={self.path('place')}")
 
     def test_a_read_only_root(self):
         script = ("mount -t tmpfs -o ro tmpfs /dev/shm; mount -t tmpfs -o ro tmpfs /tmp; mount --bind . .; mount -o remount,ro,bind .; "
@@ -88,10 +89,10 @@ class Mounts(GuestCase):
         # What a network file system is to us: a server that may go away under a mapping.
         if shutil.which("fuse2fs") is None or not os.access("/dev/fuse", os.W_OK):
             self.skipTest("no fuse2fs or no /dev/fuse here")
-        script = ('dd if=/dev/zero of="$PLACE.img" bs=1k count=4096 2>/dev/null; mkfs.ext4 -q "$PLACE.img"; '
+        script = (self.OWN_SHM + 'dd if=/dev/zero of="$PLACE.img" bs=1k count=4096 2>/dev/null; mkfs.ext4 -q "$PLACE.img"; '
                   'fuse2fs -o fakeroot "$PLACE.img" "$PLACE" >/dev/null 2>&1; ')
         self.bare(script, "(not a local file system): the record is /", options=f"output={self.path('place')}",
-                  then='ls "$PLACE"; rm -f /dev/shm/hostwait-guest_storage*')
+                  then='ls "$PLACE"')
         # `run` records elsewhere and moves the record there at the end.
         result = self.prepared(script, '"$TOOL" run --output "$PLACE" -- "$PROGRAM" "$SITES"; echo status $?; ls "$PLACE"')
         self.assertIn("status 0\n", result.stdout, result.stderr)
