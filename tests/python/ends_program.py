@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
 import hostwait  # noqa: E402
@@ -34,18 +33,23 @@ def at_exit():
     wait("atexit")
 
 
+waited = threading.Semaphore(0)
+
+
 def without_end():
+    for _ in range(20):
+        wait("daemon")
+    waited.release()
     while True:
         wait("daemon")
 
 
-started = time.monotonic()
 kept = Last()
 sys.kept_to_the_end = Last()
 atexit.register(at_exit)
 for _ in range(4):
     threading.Thread(target=without_end, daemon=True).start()
-while time.monotonic() - started < 0.2:
-    time.sleep(0.01)
+for _ in range(4):
+    waited.acquire()
 json.dump([[__file__, "wait", wait.__code__.co_firstlineno + 2],
            [__file__, "at_exit", at_exit.__code__.co_firstlineno + 1]], sys.stdout)

@@ -171,8 +171,9 @@ static int end_by(const char* way, const char* detail) {
   if (strcmp(way, "raise") == 0) raise(atoi(detail));
   if (strcmp(way, "fault") == 0) *(volatile int*)(getenv("PATH") == NULL ? &out : NULL) = 1;
   if (strcmp(way, "kill_parent") == 0) {
-    kill(getppid(), SIGKILL);
-    usleep(100000);
+    const pid_t parent = getppid();
+    kill(parent, SIGKILL);
+    for (int i = 0; i < 60000 && getppid() == parent; ++i) usleep(1000);
     guest_wait();
     const int done = open(detail, O_CREAT | O_WRONLY, 0600);
     return done >= 0 ? 0 : 6;
