@@ -11,8 +11,8 @@
 
 using namespace sim_test;
 
-// First in the file on purpose: nothing of the process has called cuInit yet.
-TEST_CASE("before cuInit calls are refused") {
+// In a process of its own, where nothing has called cuInit yet.
+TEST_CASE("before cuInit calls are refused", "[.uninitialized]") {
   int count = 0;
   CHECK(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED);
   SIM_OK(cuDriverGetVersion(&count));

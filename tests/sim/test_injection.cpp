@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // Injected errors by environment and by call, counters, and the recorded sequence of calls.
-// Runs with HOSTWAIT_SIM_FAIL=cuMemAlloc_v2=2@3,cuStreamQuery=700.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -10,7 +9,8 @@
 
 using namespace sim_test;
 
-TEST_CASE("the environment fails one call once and another always") {
+// In a process of its own, with HOSTWAIT_SIM_FAIL=cuMemAlloc_v2=2@3,cuStreamQuery=700.
+TEST_CASE("the environment fails one call once and another always", "[.environment]") {
   own_context context;
   CUdeviceptr d[4];
   CHECK(cuMemAlloc(&d[0], 16) == CUDA_SUCCESS);
