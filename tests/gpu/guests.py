@@ -3,8 +3,8 @@
 """Proofs that a large host does not notice hostwait: worker processes, compilers, ranks, graphs and a
 profiler beside it. The same output and status, and the findings in the right process."""
 
-import os
 import re
+import socket
 
 from harness import WORKLOADS, python, text_of
 from proofs import same_output
@@ -52,11 +52,9 @@ def compiled(session):
 
 def ranks(session):
     """torchrun with two gloo ranks on one device: a record per rank, the status of torchrun."""
-    port = 20000 + os.getpid() % 20000
-
     def command(folder, *more):
-        nonlocal port
-        port += 1  # the last one's may still be in use
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
         folder.mkdir(exist_ok=True)
         return [python(), "-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2",
                 "--master-addr", "127.0.0.1", "--master-port", str(port),
