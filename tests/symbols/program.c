@@ -24,7 +24,7 @@ static CUresult (*synchronize)(void);
 
 static void start(void) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver == NULL) exit(77);
+  if (driver == NULL) exit(3);
   CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(driver, "cuInit");
   CUresult (*retain)(CUcontext*, CUdevice) =
       (CUresult(*)(CUcontext*, CUdevice))dlsym(driver, "cuDevicePrimaryCtxRetain");
@@ -54,7 +54,7 @@ static int plugins(const char* path, int count, char** functions) {
 static int generated(void) {
   unsigned char* code =
       mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (code == MAP_FAILED) return 77;
+  if (code == MAP_FAILED) return 7;
 #if defined(__x86_64__)
   /* push rbp; mov rbp, rsp; movabs rax, call; call rax; pop rbp; ret */
   const unsigned char text[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8, 0,    0,    0,
@@ -69,7 +69,7 @@ static int generated(void) {
   munmap(code, 4096);
   return 0;
 #else
-  return 77;
+  return 8;
 #endif
 }
 

@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import pathlib
+import platform
 import random
 import shutil
 import socket
@@ -45,8 +46,6 @@ class Case(unittest.TestCase):
     def ran(self, *command):
         """The text report of a run that ended well; its record lies in self.records."""
         done = run(TOOL, "run", "--output", self.records, "--", *command)
-        if done.returncode == 77:
-            self.skipTest("not on this machine")
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
@@ -241,6 +240,8 @@ class Changed(Case):
         self.assertIn("no names", note)
 
     def test_code_in_no_file(self):
+        if platform.machine() != "x86_64":
+            self.skipTest("the program's code is x86-64's")
         self.ran(self.odd_program(), "generated")
         report = self.report()
         calls = sum(f["calls"] for f in report["findings"])
@@ -325,7 +326,7 @@ class Damaged(Case):
         chance = random.Random(5)
         for attempt in range(int(os.environ.get("HOSTWAIT_DAMAGED_MODULES", "24"))):
             damaged = bytearray(whole)
-            # Mostly in the second half, where the debug information lies.
+            # Mostly behind the first quarter: there the debug information lies.
             for _ in range(chance.choice((1, 8, 64, 512))):
                 low = 64 if chance.random() < 0.1 else len(whole) // 4
                 damaged[chance.randrange(low, len(whole))] = chance.randrange(256)
