@@ -3,7 +3,6 @@
 // Kinds that are armed at start: poll and queue_full.
 #include <hostwait/hostwait.h>
 
-#include <string>
 #include <thread>
 
 #include "sim/hostwait_sim.h"
@@ -13,16 +12,11 @@
 
 namespace {
 
-#define SIM(function) (::hostwait_test::driver<decltype(function)>(#function))
-
 struct world {
   CUstream stream = nullptr, other = nullptr;
   CUevent event = nullptr;
   world() {
-    CUcontext context = nullptr;
-    REQUIRE(DRIVER(cuInit)(0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
+    hostwait_test::first_context();
     REQUIRE(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuStreamCreate)(&other, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
@@ -40,10 +34,8 @@ struct sums {
 sums of_kind(hostwait_kind_number kind) {
   const hostwait::record_file record = hostwait_test::live_record();
   sums all;
-  record.for_each(HOSTWAIT_SECTION_COUNTERS, [&](std::uint32_t i) {
-    const hostwait_record_counters c = record.counters(i);
-    if (c.site == HOSTWAIT_COUNTERS_FREE || record.call(record.site(c.site).call).kind != kind)
-      return;
+  hostwait_test::each_counter(record, [&](const auto& c, const auto& site) {
+    if (record.call(site.call).kind != kind) return;
     all.calls += c.calls;
     all.waited += c.waited;
     all.violations += c.violations;
@@ -52,14 +44,11 @@ sums of_kind(hostwait_kind_number kind) {
   return all;
 }
 
-// Calls of a kind by verdict and reason.
+// Calls of one symbol with this verdict and reason.
 std::uint64_t calls_with(const char* symbol, hostwait_verdict verdict, hostwait_reason reason) {
   const hostwait::record_file record = hostwait_test::live_record();
   std::uint64_t calls = 0;
-  record.for_each(HOSTWAIT_SECTION_COUNTERS, [&](std::uint32_t i) {
-    const hostwait_record_counters c = record.counters(i);
-    if (c.site == HOSTWAIT_COUNTERS_FREE) return;
-    const hostwait_record_site site = record.site(c.site);
+  hostwait_test::each_counter(record, [&](const auto& c, const auto& site) {
     if (record.string(record.call(site.call).name) == symbol && site.verdict == verdict &&
         site.reason == reason)
       calls += c.calls;
@@ -85,11 +74,11 @@ TEST_CASE("sixteen answers in a row are one wait, from the first query on") {
   world& w = the_world();
   DRIVER(cuStreamSynchronize)(w.stream);
   const sums before = of_kind(HOSTWAIT_KIND_POLL);
-  REQUIRE(SIM(hostwait_sim_hold)(w.stream) == 0);
+  REQUIRE(DRIVER(hostwait_sim_hold)(w.stream) == 0);
   poll_not_ready(16);
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
   poll_not_ready(1);
-  REQUIRE(SIM(hostwait_sim_release)(w.stream) == 0);
+  REQUIRE(DRIVER(hostwait_sim_release)(w.stream) == 0);
   while (DRIVER(cuStreamQuery)(w.stream) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
   const sums after = of_kind(HOSTWAIT_KIND_POLL);
   CHECK(after.waited == before.waited + 1);
@@ -100,11 +89,11 @@ TEST_CASE("sixteen answers in a row are one wait, from the first query on") {
 TEST_CASE("fewer answers, or other work between, are no poll") {
   world& w = the_world();
   const sums before = of_kind(HOSTWAIT_KIND_POLL);
-  REQUIRE(SIM(hostwait_sim_hold)(w.stream) == 0);
+  REQUIRE(DRIVER(hostwait_sim_hold)(w.stream) == 0);
   poll_not_ready(10);
   REQUIRE(DRIVER(cuStreamSynchronize)(w.other) == CUDA_SUCCESS);
   poll_not_ready(10);
-  REQUIRE(SIM(hostwait_sim_release)(w.stream) == 0);
+  REQUIRE(DRIVER(hostwait_sim_release)(w.stream) == 0);
   // Reset the row of answers before the stream is waited for.
   DRIVER(cuStreamSynchronize)(w.stream);
   CHECK(DRIVER(cuStreamQuery)(w.stream) == CUDA_SUCCESS);
@@ -115,11 +104,11 @@ TEST_CASE("an enqueue call that waits for room in the queue is back-pressure, no
   world& w = the_world();
   const sums before = of_kind(HOSTWAIT_KIND_QUEUE_FULL);
   const int token = hostwait_push(HOSTWAIT_FAIL, HOSTWAIT_QUEUE_FULL);
-  REQUIRE(SIM(hostwait_sim_hold)(w.stream) == 0);
+  REQUIRE(DRIVER(hostwait_sim_hold)(w.stream) == 0);
   std::thread releaser([&] {
-    SIM(hostwait_sim_await_waiting)(1, 20000);
+    DRIVER(hostwait_sim_await_waiting)(1, 20000);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    SIM(hostwait_sim_release)(w.stream);
+    DRIVER(hostwait_sim_release)(w.stream);
   });
   for (int i = 0; i < 1100; ++i) REQUIRE(DRIVER(cuEventRecord)(w.event, w.stream) == CUDA_SUCCESS);
   releaser.join();
@@ -187,22 +176,21 @@ TEST_CASE("a kernel's first launch depends on what it loads, later ones do not")
 
 TEST_CASE("a wait whose own stream has nothing in it names who holds it up") {
   world& w = the_world();
-  CUcontext context = nullptr;
+  const CUcontext context = hostwait_test::first_context();
   CUdeviceptr memory = 0;
-  REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
   REQUIRE(DRIVER(cuMemAlloc_v2)(&memory, 4096) == CUDA_SUCCESS);
   REQUIRE(DRIVER(cuCtxSynchronize)() == CUDA_SUCCESS);
   // The hold is no driver call: by all that hostwait can know the stream is idle.
-  REQUIRE(SIM(hostwait_sim_hold)(w.other) == 0);
+  REQUIRE(DRIVER(hostwait_sim_hold)(w.other) == 0);
   std::thread freeing([&] {
     DRIVER(cuCtxSetCurrent)(context);
     DRIVER(cuMemFree_v2)(memory);
   });
-  REQUIRE(SIM(hostwait_sim_await_waiting)(1, 60000) == 1);
+  REQUIRE(DRIVER(hostwait_sim_await_waiting)(1, 60000) == 1);
   std::thread releasing([&] {
-    SIM(hostwait_sim_await_waiting)(2, 60000);
+    DRIVER(hostwait_sim_await_waiting)(2, 60000);
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    SIM(hostwait_sim_release)(w.other);
+    DRIVER(hostwait_sim_release)(w.other);
   });
   CHECK(DRIVER(cuStreamSynchronize)(w.other) == CUDA_SUCCESS);
   freeing.join();

@@ -6,34 +6,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "sim/hostwait_sim.h"
 #include "support/catch.hpp"
 #include "support/driver.hpp"
 #include "support/live_record.hpp"
+#include "support/stats.hpp"
 
 namespace {
-
-#define SIM(function) (::hostwait_test::driver<decltype(function)>(#function))
 
 constexpr auto global = CU_STREAM_CAPTURE_MODE_GLOBAL;
 constexpr auto thread_local_mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 constexpr auto relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 struct world {
-  CUcontext context = nullptr;
+  CUcontext context = hostwait_test::first_context();
   CUstream captured = nullptr, other = nullptr, blocking = nullptr;
   CUevent event = nullptr;
   CUdeviceptr device = 0;
   world() {
-    REQUIRE(DRIVER(cuInit)(0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuStreamCreate)(&captured, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuStreamCreate)(&other, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuStreamCreate)(&blocking, CU_STREAM_DEFAULT) == CUDA_SUCCESS);
@@ -333,10 +327,7 @@ TEST_CASE("captures of the parent are none of a forked child", "[native]") {
 
 TEST_CASE("queries outside captures are not recorded") {
   world& w = the_world();
-  hostwait_stats before = {}, after = {};
-  before.size = after.size = sizeof before;
-  REQUIRE(hostwait_stats_get(&before) == 0);
+  const std::uint64_t before = hostwait_test::stats().calls;
   for (int i = 0; i < 100; ++i) CHECK(DRIVER(cuStreamQuery)(w.other) == CUDA_SUCCESS);
-  REQUIRE(hostwait_stats_get(&after) == 0);
-  CHECK(after.calls == before.calls);
+  CHECK(hostwait_test::stats().calls == before);
 }

@@ -9,26 +9,21 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/driver.hpp"
+#include "support/stats.hpp"
 
 namespace {
 
 struct world {
-  CUcontext context = nullptr;
+  CUcontext context = hostwait_test::first_context();
   CUstream stream = nullptr;
 
-  world() {
-    REQUIRE(DRIVER(cuInit)(0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
-  }
+  world() { REQUIRE(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS); }
 };
 
 world& the_world() {
@@ -36,12 +31,7 @@ world& the_world() {
   return w;
 }
 
-hostwait_stats stats() {
-  hostwait_stats s = {};
-  s.size = sizeof s;
-  REQUIRE(hostwait_stats_get(&s) == 0);
-  return s;
-}
+using hostwait_test::stats;
 
 CUresult wait_once() {
   return DRIVER(cuStreamSynchronize)(the_world().stream);

@@ -52,10 +52,7 @@ struct world {
   CUstream stream = nullptr;
   CUdeviceptr memory = 0;
   world() {
-    CUcontext context = nullptr;
-    REQUIRE(DRIVER(cuInit)(0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
+    hostwait_test::first_context();
     REQUIRE(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuMemAlloc_v2)(&memory, 4096) == CUDA_SUCCESS);
   }
@@ -123,10 +120,7 @@ TEST_CASE("of two waits in a row each has its part, and nothing is counted twice
 TEST_CASE("another thread's work does not end it; a thread's end leaves it open") {
   const world& w = the_world();
   std::thread([&] {
-    REQUIRE(DRIVER(cuCtxSetCurrent)(nullptr) == CUDA_SUCCESS);
-    CUcontext context = nullptr;
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
+    hostwait_test::first_context();
     const labelled label("other thread");
     w.wait();
   }).join();
@@ -134,9 +128,7 @@ TEST_CASE("another thread's work does not end it; a thread's end leaves it open"
   CHECK(gaps_after(HOSTWAIT_KIND_COUNT, "other thread").count == 0);
   // The slot's next thread begins without one.
   std::thread([&] {
-    CUcontext context = nullptr;
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
+    hostwait_test::first_context();
     char host[16];
     REQUIRE(DRIVER(cuMemcpyDtoH_v2)(host, w.memory, sizeof host) == CUDA_SUCCESS);
     w.queue();

@@ -18,18 +18,9 @@
 
 namespace {
 
-CUcontext context() {
-  static CUcontext made = [] {
-    CUcontext c = nullptr;
-    REQUIRE(DRIVER(cuInit)(0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&c, 0) == CUDA_SUCCESS);
-    return c;
-  }();
-  return made;
-}
-
 void wait_as(const char* label) {
-  DRIVER(cuCtxSetCurrent)(context());
+  static const CUcontext context = hostwait_test::first_context();
+  DRIVER(cuCtxSetCurrent)(context);
   const int token = hostwait_push_label(HOSTWAIT_LOG, HOSTWAIT_SYNC, label);
   REQUIRE(DRIVER(cuCtxSynchronize)() == CUDA_SUCCESS);
   hostwait_pop(token);

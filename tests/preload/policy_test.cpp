@@ -18,13 +18,12 @@
 #include "support/catch.hpp"
 #include "support/driver.hpp"
 #include "support/live_record.hpp"
+#include "support/stats.hpp"
 
 namespace {
 
-#define SIM(function) (::hostwait_test::driver<decltype(function)>(#function))
-
 struct world {
-  CUcontext context = nullptr;
+  CUcontext context = hostwait_test::first_context();
   CUstream stream = nullptr;
   CUevent event = nullptr;
   CUdeviceptr device = 0;
@@ -32,9 +31,6 @@ struct world {
   std::vector<char> pageable = std::vector<char>(8 << 20);
 
   world() {
-    REQUIRE(DRIVER(cuInit)(0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuEventRecord)(event, stream) == CUDA_SUCCESS);
@@ -48,12 +44,7 @@ world& the_world() {
   return w;
 }
 
-hostwait_stats stats() {
-  hostwait_stats s = {};
-  s.size = sizeof s;
-  REQUIRE(hostwait_stats_get(&s) == 0);
-  return s;
-}
+using hostwait_test::stats;
 
 struct waiting_call {
   const char* symbol;
@@ -98,14 +89,14 @@ TEST_CASE("the shim is present") {
 TEST_CASE("pairs: refused inside a region, untouched outside") {
   for (const waiting_call& call : refusable_calls()) {
     INFO(call.symbol);
-    const std::uint64_t made = SIM(hostwait_sim_calls)(call.symbol);
+    const std::uint64_t made = DRIVER(hostwait_sim_calls)(call.symbol);
     const int token = hostwait_push(HOSTWAIT_ERROR, call.kind);
     REQUIRE(token > 0);
     CHECK(call.make() == CUDA_ERROR_NOT_PERMITTED);
-    CHECK(SIM(hostwait_sim_calls)(call.symbol) == made);
+    CHECK(DRIVER(hostwait_sim_calls)(call.symbol) == made);
     CHECK(hostwait_pop(token) == 0);
     CHECK(call.make() == CUDA_SUCCESS);
-    CHECK(SIM(hostwait_sim_calls)(call.symbol) == made + 1);
+    CHECK(DRIVER(hostwait_sim_calls)(call.symbol) == made + 1);
     const int other = hostwait_push(HOSTWAIT_ERROR, HOSTWAIT_ALL & ~call.kind);
     CHECK(call.make() == CUDA_SUCCESS);
     CHECK(hostwait_pop(other) == 0);
@@ -212,11 +203,11 @@ TEST_CASE("fail makes the call and counts a violation, waited or latent") {
 TEST_CASE("waited and latent are told apart by the time inside") {
   world& w = the_world();
   const hostwait_stats before = stats();
-  REQUIRE(SIM(hostwait_sim_hold)(w.stream) == 0);
+  REQUIRE(DRIVER(hostwait_sim_hold)(w.stream) == 0);
   std::thread releaser([&] {
-    SIM(hostwait_sim_await_waiting)(1, 10000);
+    DRIVER(hostwait_sim_await_waiting)(1, 10000);
     usleep(2000);
-    SIM(hostwait_sim_release)(w.stream);
+    DRIVER(hostwait_sim_release)(w.stream);
   });
   CHECK(DRIVER(cuStreamSynchronize)(w.stream) == CUDA_SUCCESS);
   releaser.join();
@@ -327,14 +318,14 @@ TEST_CASE("trap raises SIGTRAP, then makes the call") {
   struct sigaction mine = {}, old = {};
   mine.sa_handler = [](int) { traps = traps + 1; };
   sigaction(SIGTRAP, &mine, &old);
-  const std::uint64_t made = SIM(hostwait_sim_calls)("cuStreamSynchronize");
+  const std::uint64_t made = DRIVER(hostwait_sim_calls)("cuStreamSynchronize");
   {
     const hostwait::guard guard{hostwait::action::trap, hostwait::sync};
     CHECK(DRIVER(cuStreamSynchronize)(w.stream) == CUDA_SUCCESS);
   }
   sigaction(SIGTRAP, &old, nullptr);
   CHECK(traps == 1);
-  CHECK(SIM(hostwait_sim_calls)("cuStreamSynchronize") == made + 1);
+  CHECK(DRIVER(hostwait_sim_calls)("cuStreamSynchronize") == made + 1);
 }
 
 TEST_CASE("abort ends the process with SIGABRT and one line", "[native]") {

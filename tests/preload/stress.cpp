@@ -117,14 +117,11 @@ int main() {
 
   const hostwait::record_file record = hostwait_test::live_record();
   unsigned long long counted = 0, sites = 0;
-  record.for_each(HOSTWAIT_SECTION_COUNTERS, [&](std::uint32_t i) {
-    const hostwait_record_counters counters = record.counters(i);
-    if (counters.site == HOSTWAIT_COUNTERS_FREE) return;
+  hostwait_test::each_counter(record, [&](const auto& c, const auto& site) {
     // A thread that meets another one at the lock is counted at "other".
-    const hostwait_record_site site = record.site(counters.site);
     if ((site.flags & HOSTWAIT_SITE_OTHER) != 0 ||
         record.string(record.call(site.call).name).starts_with("cuStreamSynchronize"))
-      counted += counters.calls;
+      counted += c.calls;
   });
   record.for_each(HOSTWAIT_SECTION_SITES, [&](std::uint32_t) { ++sites; });
   int bad = expect(failures.load() == 0, "calls and frames went well", failures.load(), 0);

@@ -15,10 +15,8 @@ namespace {
 hostwait_record_counters of_call(const std::string& symbol) {
   const hostwait::record_file record = hostwait_test::live_record();
   hostwait_record_counters all{};
-  record.for_each(HOSTWAIT_SECTION_COUNTERS, [&](std::uint32_t i) {
-    const hostwait_record_counters c = record.counters(i);
-    if (c.site == HOSTWAIT_COUNTERS_FREE) return;
-    const auto call = record.call(record.site(c.site).call);
+  hostwait_test::each_counter(record, [&](const auto& c, const auto& site) {
+    const auto call = record.call(site.call);
     if (record.string(call.name) != symbol || call.kind != HOSTWAIT_KIND_UNLISTED) return;
     all.calls += c.calls;
     all.held += c.held;

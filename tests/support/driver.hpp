@@ -27,7 +27,17 @@ Function* driver(const char* symbol) {
   return reinterpret_cast<Function*>(found);
 }
 
-}  // namespace hostwait_test
-
 // DRIVER(cuMemcpyHtoD_v2)(args…): the function under exactly this symbol name.
 #define DRIVER(symbol) (::hostwait_test::driver<decltype(symbol)>(#symbol))
+
+// The first device's primary context, current on this thread from here on.
+inline CUcontext first_context() {
+  CUcontext context = nullptr;
+  if (DRIVER(cuInit)(0) != CUDA_SUCCESS ||
+      DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) != CUDA_SUCCESS ||
+      DRIVER(cuCtxSetCurrent)(context) != CUDA_SUCCESS)
+    throw std::runtime_error("no context");
+  return context;
+}
+
+}  // namespace hostwait_test

@@ -32,4 +32,13 @@ inline hostwait::record_file live_record() {
   throw std::runtime_error("no record of this process");
 }
 
+// Calls run(counters, site) for each entry that is in use.
+template <class Run>
+void each_counter(const hostwait::record_file& record, Run run) {
+  record.for_each(HOSTWAIT_SECTION_COUNTERS, [&](std::uint32_t i) {
+    const hostwait_record_counters counters = record.counters(i);
+    if (counters.site != HOSTWAIT_COUNTERS_FREE) run(counters, record.site(counters.site));
+  });
+}
+
 }  // namespace hostwait_test
