@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <thread>
@@ -17,20 +19,15 @@
 
 namespace {
 
-#define SIM(function) (::hostwait_test::driver<decltype(function)>(#function))
-
 constexpr const char* ptx =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry tiny(){ret;}\n";
 
 struct world {
-  CUcontext context = nullptr;
+  CUcontext context = hostwait_test::first_context();
   CUstream busy = nullptr, own = nullptr;
   CUdeviceptr device = 0;
   void* pinned = nullptr;
   world() {
-    REQUIRE(DRIVER(cuInit)(0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS);
-    REQUIRE(DRIVER(cuCtxSetCurrent)(context) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuStreamCreate)(&busy, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuStreamCreate)(&own, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
     REQUIRE(DRIVER(cuMemAlloc_v2)(&device, 4096) == CUDA_SUCCESS);
@@ -67,13 +64,13 @@ void in_context(const char* name, const std::function<void()>& run) {
 // `hold` waits for the busy stream on one thread, `suffer` is made on another meanwhile.
 void beside(const char* holder, const std::function<void()>& hold, const char* victim,
             const std::function<void()>& suffer) {
-  REQUIRE(SIM(hostwait_sim_hold)(the_world().busy) == 0);
+  REQUIRE(DRIVER(hostwait_sim_hold)(the_world().busy) == 0);
   std::thread first([&] { in_context(holder, hold); });
-  REQUIRE(SIM(hostwait_sim_await_waiting)(1, 60000) == 1);
+  REQUIRE(DRIVER(hostwait_sim_await_waiting)(1, 60000) == 1);
   std::thread second([&] { in_context(victim, suffer); });
-  REQUIRE(SIM(hostwait_sim_await_waiting)(2, 60000) == 1);
+  REQUIRE(DRIVER(hostwait_sim_await_waiting)(2, 60000) == 1);
   usleep(5000);  // longer than any own cost
-  REQUIRE(SIM(hostwait_sim_release)(the_world().busy) == 0);
+  REQUIRE(DRIVER(hostwait_sim_release)(the_world().busy) == 0);
   first.join();
   second.join();
 }
@@ -94,10 +91,63 @@ hostwait_record_holder entry_of(const std::string& call) {
 std::uint64_t held_at(std::uint32_t site) {
   const hostwait::record_file record = hostwait_test::live_record();
   std::uint64_t held = 0;
-  record.for_each(HOSTWAIT_SECTION_COUNTERS, [&](std::uint32_t i) {
-    if (record.counters(i).site == site) held += record.counters(i).held;
+  hostwait_test::each_counter(record, [&](const auto& c, const auto&) {
+    if (c.site == site) held += c.held;
   });
   return held;
+}
+
+// Frees what it is given, one after the other.
+class freeing_thread {
+ public:
+  freeing_thread() {
+    the_world();  // made here: its context is to be current on the thread of the test
+    thread_ = std::thread([this] { in_context("freeing", [this] { run(); }); });
+  }
+  ~freeing_thread() {
+    next_ = end;
+    thread_.join();
+  }
+  void begin(CUdeviceptr memory) { next_ = memory; }
+  void await_end() {
+    while (next_ != 0) usleep(100);
+  }
+
+ private:
+  static constexpr CUdeviceptr end = ~CUdeviceptr{0};
+  void run() {
+    for (CUdeviceptr memory = 0; (memory = next_) != end; usleep(100)) {
+      if (memory == 0) continue;
+      DRIVER(cuMemFree_v2)(memory);
+      next_ = 0;
+    }
+  }
+  std::atomic<CUdeviceptr> next_{0};
+  std::thread thread_;
+};
+
+// One copy for each holder, all made at one place and each held for at least 3 ms.
+std::vector<hostwait_record_holder> added_by_copies_held_by(
+    const std::vector<freeing_thread*>& holders) {
+  world& w = the_world();
+  const auto before = static_cast<std::ptrdiff_t>(entries().size());
+  for (freeing_thread* holder : holders) {
+    CUdeviceptr memory = 0;
+    REQUIRE(DRIVER(cuMemAlloc_v2)(&memory, 4096) == CUDA_SUCCESS);
+    REQUIRE(DRIVER(hostwait_sim_hold)(w.busy) == 0);
+    holder->begin(memory);
+    REQUIRE(DRIVER(hostwait_sim_await_waiting)(1, 60000) == 1);
+    std::thread releasing([&] {
+      DRIVER(hostwait_sim_await_waiting)(2, 60000);
+      usleep(3000);
+      DRIVER(hostwait_sim_release)(w.busy);
+    });
+    pinned_copy();
+    releasing.join();
+    holder->await_end();
+  }
+  const auto after = entries();
+  return {after.begin() + before, after.end()};
 }
 
 }  // namespace
@@ -149,25 +199,22 @@ TEST_CASE("a thread that waits holds nobody, and a wait is not held") {
 }
 
 TEST_CASE("held again at the same place by the same thread is the same entry") {
-  world& w = the_world();
-  const std::size_t before = entries().size();
-  for (int i = 0; i < 2; ++i) {
-    CUdeviceptr memory = 0;
-    REQUIRE(DRIVER(cuMemAlloc_v2)(&memory, 4096) == CUDA_SUCCESS);
-    REQUIRE(SIM(hostwait_sim_hold)(w.busy) == 0);
-    std::thread freeing([&] { in_context("freeing", [&] { DRIVER(cuMemFree_v2)(memory); }); });
-    REQUIRE(SIM(hostwait_sim_await_waiting)(1, 60000) == 1);
-    std::thread releasing([&] {
-      SIM(hostwait_sim_await_waiting)(2, 60000);
-      usleep(3000);
-      SIM(hostwait_sim_release)(w.busy);
-    });
-    pinned_copy();
-    freeing.join();
-    releasing.join();
-  }
-  // Two freeing threads: two entries of one held site.
-  const auto after = entries();
-  REQUIRE(after.size() >= before + 1);
-  CHECK(after.back().site == after[before].site);
+  freeing_thread thread;
+  const auto added = added_by_copies_held_by({&thread, &thread});
+  REQUIRE(added.size() == 1);
+  CHECK(added[0].count == 2);
+  CHECK(added[0].max_ns >= 3000000);
+  CHECK(added[0].total_ns >= added[0].max_ns + 3000000);
+  CHECK(held_at(added[0].site) == 2);
+}
+
+TEST_CASE("held again at the same place by another thread is a further entry") {
+  freeing_thread first, second;
+  const auto added = added_by_copies_held_by({&first, &second});
+  REQUIRE(added.size() == 2);
+  CHECK(added[0].count == 1);
+  CHECK(added[1].count == 1);
+  CHECK(added[0].site == added[1].site);
+  CHECK(added[0].holder_tid != added[1].holder_tid);
+  CHECK(held_at(added[0].site) == 2);
 }
