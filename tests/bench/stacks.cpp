@@ -8,10 +8,7 @@
 #include <time.h>
 #include <unwind.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <vector>
 #ifdef HOSTWAIT_BENCH_NVTX
 #include <nvtx3/nvToolsExt.h>
 #endif

@@ -4,7 +4,6 @@
 #include "profile.hpp"
 
 #include <memory>
-#include <sstream>
 
 #include "probe/output.hpp"
 #include "probe/profile_writer.hpp"

@@ -4,10 +4,7 @@
 // structures, so that versions and builds that are not installed can be looked at: the layout of
 // 3.14 by published offsets (which differ here from any real build), builds without the GIL,
 // offsets that are not understood, objects with longer heads. Then it waits once.
-#include <dlfcn.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 

@@ -2,7 +2,6 @@
 // Copyright The hostwait authors
 // What every call passes first, and its controls: counters, injected errors, the call sequence.
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // Stream-ordered allocation: memory pools, asynchronous allocation and release.
-#include <algorithm>
 
 #include "capture.hpp"
 #include "memory.hpp"

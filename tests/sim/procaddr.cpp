@@ -4,7 +4,6 @@
 //
 // This file must not see cuda.h's prototypes: it names all exports with one generic type. A
 // strong definition elsewhere replaces the weak one here.
-#include <cstdint>
 #include <cstring>
 
 namespace hostwait::sim {

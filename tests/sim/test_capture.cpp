@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // Capture: what is collected, what a forbidden call does to it, modes, and launches of the result.
-#include <cstring>
 #include <thread>
 
 #include "sim_test.hpp"

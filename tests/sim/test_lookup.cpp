@@ -3,7 +3,6 @@
 // Exports and cuGetProcAddress: every name of the stub, versions, stream flags, both forms.
 #include <dlfcn.h>
 
-#include <cstring>
 #include <set>
 #include <string>
 

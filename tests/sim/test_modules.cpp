@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // Modules, libraries, kernels and hand-built graphs: names, globals, and the waits of loading.
-#include <cstring>
 #include <string>
 
 #include "sim_test.hpp"

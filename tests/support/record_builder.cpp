@@ -4,6 +4,7 @@
 #include "record_builder.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 

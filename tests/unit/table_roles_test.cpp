@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The hostwait authors
 // Roles: what is read from the arguments of a call.
-#include <string>
 
 #include "roles.hpp"
 #include "support/catch.hpp"

@@ -3,6 +3,7 @@
 // The table and the JSON, to the letter, and what hostile names become in both.
 #include <unistd.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "report/escape.hpp"

@@ -3,7 +3,6 @@
  * Processes that fork, exec, become daemons and die in every way: processes SCENARIO [WORD…]. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>

@@ -3,7 +3,6 @@
 // An interposer of dlsym preloaded after us: it must still be asked.
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stddef.h>
 #include <string.h>
 
 static int calls, driver_calls;

@@ -3,7 +3,6 @@
 // An interposer of dlsym itself, preloaded before us; it finds the next one by a versioned look-up.
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stddef.h>
 
 static int calls;
 int front_dlsym_calls(void) {
