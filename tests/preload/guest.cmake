@@ -42,6 +42,8 @@ function(guest_test name)
     PROPERTIES
       LABELS
       nosanitize
+      SKIP_RETURN_CODE
+      77
       TIMEOUT
       300
       ENVIRONMENT

@@ -9,9 +9,7 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import time
-import unittest
 
 import tool_support
 from tool_support import MAKE_RECORDS, SCHEMAS
@@ -206,4 +204,4 @@ class Window(tool_support.Case):
 
 
 if __name__ == "__main__":
-    sys.exit(unittest.main(verbosity=2))
+    tool_support.main()

@@ -5,7 +5,6 @@
 import os
 import shutil
 import subprocess
-import unittest
 
 import tool_support
 from tool_support import MAKE_RECORDS, TOOL
@@ -49,6 +48,7 @@ class Doctor(tool_support.Case):
     def test_it_leaves_no_record(self):
         os.mkdir(self.path("run"))
         self.doctor(0, XDG_RUNTIME_DIR=self.path("run"))
+        self.assertEqual([name for _, _, names in os.walk(self.path("run")) for name in names], [])
         before = self.records("/dev/shm") if os.path.isdir("/dev/shm") else []
         self.doctor(0)
         after = self.records("/dev/shm") if os.path.isdir("/dev/shm") else []
@@ -146,4 +146,4 @@ class Doctor(tool_support.Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tool_support.main()

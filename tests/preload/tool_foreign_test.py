@@ -5,7 +5,6 @@ they do what they do without it; as its program the reason is said."""
 
 import os
 import subprocess
-import unittest
 
 import tool_support
 
@@ -56,4 +55,4 @@ class Foreign(tool_support.Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tool_support.main()

@@ -3,11 +3,10 @@
 """What hostwait top and report show of a program that hangs in the driver, alive and killed."""
 
 import os
-import re
 import signal
 import time
-import unittest
 
+import tool_support
 import tool_top_test
 
 HANGS = os.environ["HOSTWAIT_HANG_PROGRAM"]
@@ -56,4 +55,4 @@ class Screen(tool_top_test.ScreenCase, Hanging):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tool_support.main()

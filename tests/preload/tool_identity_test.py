@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import unittest
 
 import tool_support
 
@@ -169,4 +168,4 @@ class Identity(tool_support.Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tool_support.main()

@@ -7,7 +7,6 @@ import os
 import shutil
 import struct
 import subprocess
-import unittest
 
 import tool_support
 from tool_support import MAKE_RECORDS, SCHEMAS, STUB, TOOL
@@ -286,4 +285,4 @@ class Doctor(tool_support.Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tool_support.main()

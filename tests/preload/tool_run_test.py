@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import unittest
 
 import tool_support
 from tool_support import MAKE_RECORDS, STUB, TOOL
@@ -269,4 +268,4 @@ class Records(tool_support.Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tool_support.main()

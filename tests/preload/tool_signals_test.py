@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-import unittest
 
 import tool_support
 from tool_support import TOOL
@@ -97,4 +96,4 @@ class Signals(tool_support.Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tool_support.main()

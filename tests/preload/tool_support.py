@@ -5,6 +5,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -47,3 +48,22 @@ class Case(unittest.TestCase):
 
     def records(self, folder=None):
         return sorted(name for name in os.listdir(folder or self.folder) if name.endswith(".hwr"))
+
+
+class Result(unittest.TextTestResult):
+    passed = 0
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.passed += 1
+
+
+def main():
+    """The end of a test file: status 77 where nothing failed and nothing but skipped tests was met. The
+    reasons stand in the output."""
+    runner = unittest.TextTestRunner(verbosity=2, resultclass=Result)
+    result = unittest.main(testRunner=runner, exit=False).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    if result.passed == 0:
+        sys.exit(77 if result.skipped else "no test ran")

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import time
-import unittest
 
 import tool_support
 from tool_support import MAKE_RECORDS, TOOL
@@ -146,4 +145,4 @@ class Screen(ScreenCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tool_support.main()

@@ -5,9 +5,8 @@ loader's functions, too."""
 
 import glob
 import os
-import unittest
 
-from guest_support import SHIM, GuestCase, program
+from guest_support import SHIM, GuestCase, main, program
 
 THREADS = program("guest_threads")
 PROCESSES = program("guest_processes")
@@ -56,4 +55,4 @@ class Preloads(GuestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -13,11 +13,13 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import tool_support  # noqa: E402
-from tool_support import MAKE_RECORDS, TOOL  # noqa: E402, F401
+from tool_support import MAKE_RECORDS, TOOL, main  # noqa: E402, F401
 
 BIN = os.environ["HOSTWAIT_GUEST_BIN"]
 LIB = os.environ["HOSTWAIT_LIBDIR"]
 SHIM = os.path.join(LIB, "libhostwait.so") + ":" + os.path.join(LIB, "libhostwait_link.so")
+# The head of a command that gets mounts of its own.
+PRIVATE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--user", "--map-root-user"]
 
 
 def program(name):

@@ -6,9 +6,8 @@ compiler is missing."""
 import os
 import shutil
 import subprocess
-import unittest
 
-from guest_support import GuestCase
+from guest_support import GuestCase, main
 
 SOURCES = os.environ["HOSTWAIT_GUEST_SOURCES"]
 INCLUDE = os.environ["HOSTWAIT_INCLUDE"]
@@ -65,4 +64,4 @@ class Languages(GuestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -9,9 +9,8 @@ import shutil
 import signal
 import subprocess
 import time
-import unittest
 
-from guest_support import TOOL, GuestCase, program
+from guest_support import PRIVATE, TOOL, GuestCase, main, program
 
 PROCESSES = program("guest_processes")
 THROWS = program("guest_throws")
@@ -153,7 +152,6 @@ class Ends(GuestCase):
 
 # What is found without arguments must not depend on what other tests leave in the live folders: these
 # run with folders of their own.
-PRIVATE = ["unshare", "--mount", "--user", "--map-root-user"] if os.geteuid() != 0 else ["unshare", "--mount"]
 PRIVATE_SHELL = "mount -t tmpfs tmpfs /dev/shm && unset XDG_RUNTIME_DIR && "
 if not any(path.startswith("/tmp/") for path in (TOOL, PROCESSES, os.getcwd() + "/")):
     PRIVATE_SHELL += "mount -t tmpfs tmpfs /tmp && "
@@ -207,4 +205,4 @@ class Killed(GuestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

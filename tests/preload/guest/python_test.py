@@ -4,9 +4,8 @@
 
 import os
 import sys
-import unittest
 
-from guest_support import GuestCase
+from guest_support import GuestCase, main
 
 PROGRAM = os.path.join(os.environ["HOSTWAIT_GUEST_SOURCES"], "multiprocess.py")
 
@@ -20,4 +19,4 @@ class Workers(GuestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -6,9 +6,8 @@ report where there is one, and our findings right in both."""
 import os
 import re
 import subprocess
-import unittest
 
-from guest_support import SHIM, GuestCase
+from guest_support import SHIM, GuestCase, main
 
 SOURCES = os.environ["HOSTWAIT_GUEST_SOURCES"]
 INCLUDE = os.environ["HOSTWAIT_INCLUDE"]
@@ -69,4 +68,4 @@ class Sanitizers(GuestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -8,13 +8,11 @@ import resource
 import shutil
 import subprocess
 import time
-import unittest
 
-from guest_support import LIB, MAKE_RECORDS, SHIM, TOOL, GuestCase, program
+from guest_support import LIB, MAKE_RECORDS, PRIVATE, SHIM, TOOL, GuestCase, main, program
 
 STORAGE = program("guest_storage")
 SITES = "3000"  # more than the first extents hold, and than 200 KiB
-PRIVATE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--user", "--map-root-user"]
 
 
 class Mounts(GuestCase):
@@ -207,4 +205,4 @@ class Shared(GuestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -10,9 +10,8 @@ import re
 import select
 import sys
 import time
-import unittest
 
-from guest_support import TOOL, GuestCase, program
+from guest_support import TOOL, GuestCase, main, program
 
 SHELL = str(pathlib.Path(__file__).resolve().parent / "terminal_shell.py")
 PROCESSES = program("guest_processes")
@@ -155,4 +154,4 @@ class Terminal(GuestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -5,9 +5,8 @@
 import json
 import os
 import subprocess
-import unittest
 
-from guest_support import SHIM, TOOL, GuestCase, program
+from guest_support import SHIM, GuestCase, main, program
 
 THREADS = program("guest_threads")
 JUMPS = program("guest_jumps")
@@ -100,4 +99,4 @@ class Jumps(GuestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()
