@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
 """python.embedded: interpreters inside a C program, linked as shared and as static library, with
-the headers of each interpreter at hand; status 77 where none can be linked here."""
+the headers of each interpreter at hand; status 77 where there are none, or none whose library can be
+linked here even to a program that only starts it."""
 
+import json
 import pathlib
 import shlex
 import subprocess
@@ -11,6 +13,7 @@ import tempfile
 
 from interpreters import HERE, interpreters, stacks_by_label, under_hostwait
 
+SOURCE = str(HERE / "embedded.c")
 ASK = """
 import json, os, sysconfig
 v = sysconfig.get_config_var
@@ -19,22 +22,37 @@ print(json.dumps(dict(include=sysconfig.get_path('include'), folder=v('LIBDIR'),
 """
 
 
+START = "#include <Python.h>\nint main(void) { Py_Initialize(); return 0; }\n"
+
+
 def commands(python, program, include):
-    """{kind of linking: compiler's arguments} for the libraries that are there."""
-    import json
+    """{kind of linking: compiler's arguments} for the libraries that are there, with headers."""
     asked = json.loads(subprocess.run([python.path, "-c", ASK], text=True, capture_output=True,
                                       check=True).stdout)
-    base = ["cc", "-g", "-O1", f"-I{asked['include']}", *include, str(HERE / "embedded.c"), "-o",
+    base = ["cc", "-g", "-O1", f"-I{asked['include']}", *include, SOURCE, "-o",
             str(program), "-pthread", "-rdynamic"]
     made = {}
+    if not pathlib.Path(asked["include"], "Python.h").exists():
+        print(f"{python.version}: no headers")
+        return made
     shared = pathlib.Path(asked["folder"], asked["shared"])
     if shared.suffix != ".a" and shared.exists():
         made["shared"] = [*base, str(shared), f"-Wl,-rpath,{asked['folder']}", "-ldl"]
     static = pathlib.Path(asked["config"], asked["static"])
-    if static.exists() and pathlib.Path(asked["include"], "Python.h").exists():
+    if static.exists():
         made["static"] = [*base, "-Wl,--whole-archive", str(static), "-Wl,--no-whole-archive",
                           *shlex.split(asked["more"]), "-ldl", "-lm", "-lutil"]
     return made
+
+
+def compiled(command):
+    return subprocess.run(command, text=True, capture_output=True, check=False)
+
+
+def can_be_linked(command, folder):
+    start = folder / "start.c"
+    start.write_text(START)
+    return compiled([str(start) if part == SOURCE else part for part in command]).returncode == 0
 
 
 def expected(minor):
@@ -64,12 +82,15 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder, "embedded")
             for kind, command in commands(python, program, include).items():
-                built = subprocess.run(command, text=True, capture_output=True, check=False)
-                if built.returncode != 0:
+                built = compiled(command)
+                if built.returncode != 0 and not can_be_linked(command, pathlib.Path(folder)):
                     print(f"{python.version} {kind}: skipped, does not link: "
                           f"{built.stderr.strip().splitlines()[-1:]}")
                     continue
                 tried += 1
+                if built.returncode != 0:
+                    print(f"{python.version} {kind}: {built.stderr}")
+                    continue
                 records = pathlib.Path(folder, kind)
                 records.mkdir()
                 _, report = under_hostwait([program], records)
