@@ -99,16 +99,10 @@ def run_programs(session, on_sim=False):
     for program, suffix in (("cases_driver", ".cpp"), ("cases_runtime", ".cu")):
         if on_sim and suffix == ".cu":
             continue
-        cases = []
-        for case in judge.all_cases(suffix):
-            if on_sim and case.not_on_sim:
-                session.skip(case.id, case.not_on_sim)
-            else:
-                cases.append(case)
         if not (session.build / program).exists():
             session.skip(program, "the program was not built")
             continue
-        for options, members in groups_of(cases, 1000):
+        for options, members in groups_of(judge.all_cases(suffix), 1000):
             run_group(session, [session.build / program], options, members, timed=not on_sim)
 
 

@@ -2,22 +2,13 @@
 # Copyright The hostwait authors
 """The CuPy examples of docs/advice.md; advice.cpp says what the marked lines are."""
 
-import sys
-
-try:
-    import cupy as cp
-    import cupyx
-    import numpy as np
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-try:
-    cp.cuda.runtime.getDeviceCount()
-except cp.cuda.runtime.CUDARuntimeError as error:
-    print(error)
-    sys.exit(77)
-
 import pairs
+from frameworks import cupy_or_77
+
+cp = cupy_or_77()
+
+import cupyx
+import numpy as np
 
 stream = cp.cuda.Stream(non_blocking=True)
 side = cp.cuda.Stream(non_blocking=True)

@@ -2,18 +2,10 @@
 # Copyright The hostwait authors
 """The PyTorch examples of docs/advice.md; advice.cpp says what the marked lines are."""
 
-import sys
-
-try:
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("no CUDA device for PyTorch")
-    sys.exit(77)
-
 import pairs
+from frameworks import torch_or_77
+
+torch = torch_or_77()
 
 cuda = torch.device("cuda")
 x = torch.randn(1024, 1024, device=cuda)

@@ -17,22 +17,11 @@
 #include <thrust/scan.h>
 
 #include "cases.hpp"
+#include "stream_memory.hpp"
 
 namespace {
 
 constexpr int count = 4096;
-
-// Scratch memory in order of the stream.
-struct stream_memory {
-  using value_type = char;
-  cudaStream_t stream;
-  char* allocate(std::ptrdiff_t bytes) {
-    void* made = nullptr;
-    MUST(cudaMallocAsync(&made, static_cast<size_t>(bytes), stream));
-    return static_cast<char*>(made);
-  }
-  void deallocate(char* memory, size_t) { MUST(cudaFreeAsync(memory, stream)); }
-};
 
 void default_scratch() {
   const CUstream scanning = cases::stream(), copying = cases::stream();

@@ -19,21 +19,11 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "stream_memory.hpp"
 
 namespace {
 
 constexpr int count = 4096, threads = 4;
-
-struct stream_memory {
-  using value_type = char;
-  cudaStream_t stream;
-  char* allocate(std::ptrdiff_t bytes) {
-    void* made = nullptr;
-    MUST(cudaMallocAsync(&made, static_cast<size_t>(bytes), stream));
-    return static_cast<char*>(made);
-  }
-  void deallocate(char* memory, size_t) { MUST(cudaFreeAsync(memory, stream)); }
-};
 
 template <typename Scan>
 void in_threads(Scan scan) {

@@ -76,9 +76,9 @@ void run(const std::string& label, void (*body)()) {
 
 void run(const part& each) {
   const std::string id = each.id;
-  if (each.warm_up) run(id + " warm-up", each.observed);
+  run(id + " warm-up", each.observed);
   run(id + " case", each.observed);
-  if (each.warm_up) run(id + " warm-up", each.control);
+  run(id + " warm-up", each.control);
   run(id + " control", each.control);
   printf("ran %s\n", each.id);
   fflush(stdout);

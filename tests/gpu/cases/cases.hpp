@@ -21,7 +21,6 @@ struct part {
   const char* id;
   void (*observed)();
   void (*control)();
-  bool warm_up;
 };
 
 struct registration {
@@ -29,10 +28,7 @@ struct registration {
 };
 
 #define HOSTWAIT_CASE(id, observed, control) \
-  static const cases::registration registered({id, observed, control, true})
-// For what happens at first use only.
-#define HOSTWAIT_COLD_CASE(id, observed, control) \
-  static const cases::registration registered({id, observed, control, false})
+  static const cases::registration registered({id, observed, control})
 
 inline void must(int result, const char* what) {
   if (result == 0) return;

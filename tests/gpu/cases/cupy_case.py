@@ -2,12 +2,9 @@
 # Copyright The hostwait authors
 """What the CuPy cases share."""
 
-import cupy as cp
+from frameworks import cupy_or_77
 
-try:
-    cp.cuda.runtime.getDeviceCount()
-except cp.cuda.runtime.CUDARuntimeError as error:
-    raise ImportError(str(error)) from error
+cp = cupy_or_77()
 
 _spin = cp.RawKernel(
     r"""

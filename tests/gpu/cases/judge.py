@@ -32,8 +32,7 @@ hostwait itself does not call waits (verdict none, depends, unmeasured) and that
 QUIET_MS, which no wait behind the cases' backlogs of 5 ms and more can be; and first use and
 allocation (module, alloc, context), unless the case names that kind.
 
-`sim: no, REASON` keeps the file off the simulated driver; `options: …` are options of `hostwait run`;
-`alone: yes` gives it a process of its own.
+`options: …` are options of `hostwait run`; `alone: yes` gives the file a process of its own.
 """
 
 import dataclasses
@@ -64,7 +63,6 @@ class Case:
     captures: list  # expectations about broken captures
     markers: dict  # name -> lines
     options: list
-    not_on_sim: str
     alone: bool  # needs a process of its own
 
 
@@ -116,9 +114,8 @@ def read(path):
             if name not in markers:
                 raise ValueError(f"{path}: no line is marked 'here {name}'")
     options = re.search(r"^options: (.*)$", head, re.M)
-    sim = re.search(r"^sim: no, (.*)$", head, re.M)
     return Case(path, case_id, title[1], expected, captures, markers,
-                options[1].split() if options else [], sim[1] if sim else "",
+                options[1].split() if options else [],
                 bool(re.search(r"^alone: yes", head, re.M)))
 
 

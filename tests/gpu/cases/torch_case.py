@@ -2,10 +2,9 @@
 # Copyright The hostwait authors
 """What the PyTorch cases share."""
 
-import torch
+from frameworks import torch_or_77
 
-if not torch.cuda.is_available():
-    raise ImportError("no CUDA device for PyTorch")
+torch = torch_or_77()
 
 cuda = torch.device("cuda")
 

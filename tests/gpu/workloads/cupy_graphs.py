@@ -2,20 +2,10 @@
 # Copyright The hostwait authors
 """CuPy's stream captures in the three modes, and their replays. Prints one line per operation."""
 
-import sys
-
-try:
-    import cupy as cp
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-try:
-    cp.cuda.runtime.getDeviceCount()
-except cp.cuda.runtime.CUDARuntimeError as error:
-    print(error)
-    sys.exit(77)
-
 from common import each
+from frameworks import cupy_or_77
+
+cp = cupy_or_77()
 
 
 def replayed(mode):

@@ -4,20 +4,13 @@
 
 import sys
 
-try:
-    import cupy as cp
-    import numpy as np
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-try:
-    cp.cuda.runtime.getDeviceCount()
-except cp.cuda.runtime.CUDARuntimeError as error:
-    print(error)
-    sys.exit(77)
-
 import hostwait_ctypes as hostwait
 from common import each
+from frameworks import cupy_or_77
+
+cp = cupy_or_77()
+
+import numpy as np
 
 rng = np.random.default_rng(3)
 host = rng.standard_normal((512, 512)).astype(np.float32)

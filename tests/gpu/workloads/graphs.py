@@ -3,22 +3,17 @@
 """CUDA graphs: graphs.py torch|cupy. Captured once, replayed, read back; a wait within the capture is
 the program's own error with and without hostwait."""
 
+import os
 import sys
 
-try:
-    import numpy as np
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-
 from common import each
+from frameworks import cupy_or_77, torch_or_77
 
 
 def torch_graphs():
-    import torch
+    torch = torch_or_77()
+    import numpy as np
 
-    if not torch.cuda.is_available():
-        raise ImportError("no CUDA device for PyTorch")
     torch.manual_seed(5)
     weight = torch.randn(256, 256, device="cuda")
     x = torch.randn(256, 256, device="cuda")
@@ -54,12 +49,7 @@ def torch_graphs():
 
 
 def cupy_graphs():
-    import cupy as cp
-
-    try:
-        cp.cuda.runtime.getDeviceCount()
-    except cp.cuda.runtime.CUDARuntimeError as error:
-        raise ImportError(str(error)) from error
+    cp = cupy_or_77()
     x = cp.arange(1 << 16, dtype=cp.float32)
     y = cp.empty_like(x)
     stream = cp.cuda.Stream(non_blocking=True)
@@ -81,9 +71,5 @@ def cupy_graphs():
 
 
 if __name__ == "__main__":
-    try:
-        operations = {"torch": torch_graphs, "cupy": cupy_graphs}[sys.argv[1]]()
-    except ImportError as missing:
-        print(missing)
-        sys.exit(77)
-    each(operations)
+    each({"torch": torch_graphs, "cupy": cupy_graphs}[sys.argv[1]]())
+    print(f"pid {os.getpid()}")

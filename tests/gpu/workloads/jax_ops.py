@@ -3,20 +3,15 @@
 """JAX operations. The user's thread sleeps on an XLA future, which a driver-level tool cannot see;
 what can be seen are the copies and waits of XLA's worker threads."""
 
-import sys
-
-try:
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if jax.default_backend() != "gpu":
-    print("JAX has no GPU backend here")
-    sys.exit(77)
-
 from common import each
+from frameworks import module_or_77, skip
+
+jax = module_or_77("jax")
+if jax.default_backend() != "gpu":
+    skip("JAX has no GPU backend here")
+
+import jax.numpy as jnp
+import numpy as np
 
 host = np.random.default_rng(5).standard_normal((512, 512)).astype(np.float32)
 matrix = jax.device_put(host)

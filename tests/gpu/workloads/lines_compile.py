@@ -3,16 +3,9 @@
 """Waits in and behind functions that torch.compile has compiled; comments say which line each
 should be blamed on (tests/gpu/expected_lines.py)."""
 
-import sys
+from frameworks import torch_or_77
 
-try:
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("no CUDA device for PyTorch")
-    sys.exit(77)
+torch = torch_or_77()
 
 
 @torch.compile

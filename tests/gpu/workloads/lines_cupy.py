@@ -3,19 +3,11 @@
 """CuPy as programs use it; comments say which line each wait should be blamed on
 (tests/gpu/expected_lines.py)."""
 
-import sys
+from frameworks import cupy_or_77
 
-try:
-    import cupy as cp
-    import numpy as np
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-try:
-    cp.cuda.runtime.getDeviceCount()
-except cp.cuda.runtime.CUDARuntimeError as error:
-    print(error)
-    sys.exit(77)
+cp = cupy_or_77()
+
+import numpy as np
 
 
 def read_back(matrix):

@@ -3,17 +3,11 @@
 """PyTorch as programs use it; comments say which line each wait should be blamed on
 (tests/gpu/expected_lines.py)."""
 
-import sys
 import threading
 
-try:
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("no CUDA device for PyTorch")
-    sys.exit(77)
+from frameworks import torch_or_77
+
+torch = torch_or_77()
 
 from torch.utils.data import DataLoader, Dataset
 

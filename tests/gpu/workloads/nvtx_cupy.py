@@ -3,20 +3,13 @@
 """Waits inside CuPy's NVTX ranges, with PyTorch's copy of NVTX in the same process where there is
 one; comments say what each finding should bear (tests/gpu/expected_lines.py)."""
 
-import sys
+from frameworks import cupy_or_77
 
-try:
-    import cupy as cp
-    from cupy.cuda import nvtx
-    from cupyx.profiler import time_range
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-try:
-    cp.cuda.runtime.getDeviceCount()
-except cp.cuda.runtime.CUDARuntimeError as error:
-    print(error)
-    sys.exit(77)
+cp = cupy_or_77()
+
+from cupy.cuda import nvtx
+from cupyx.profiler import time_range
+
 try:
     import torch
 except ImportError:

@@ -3,16 +3,9 @@
 """Waits inside PyTorch's NVTX ranges, and between profiler start and stop; comments say what each
 finding should bear (tests/gpu/expected_lines.py)."""
 
-import sys
+from frameworks import torch_or_77
 
-try:
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("no CUDA device for PyTorch")
-    sys.exit(77)
+torch = torch_or_77()
 
 from torch.cuda import nvtx
 

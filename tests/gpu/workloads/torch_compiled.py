@@ -11,14 +11,12 @@ caches = tempfile.TemporaryDirectory()
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(caches.name, "inductor")
 os.environ["TRITON_CACHE_DIR"] = os.path.join(caches.name, "triton")
 
-try:
-    import numpy as np
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-
 from common import digest
+from frameworks import torch_or_77
+
+torch = torch_or_77()
+
+import numpy as np
 
 
 def loss_of(x, weight):
@@ -26,9 +24,6 @@ def loss_of(x, weight):
 
 
 def main():
-    if not torch.cuda.is_available():
-        print("no CUDA device for PyTorch")
-        return 77
     torch.manual_seed(5)
     x = torch.randn(256, 256, device="cuda")
     weight = torch.randn(256, 256, device="cuda", requires_grad=True)

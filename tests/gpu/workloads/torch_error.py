@@ -6,16 +6,10 @@ other threads alone, and reaches the autograd thread only through a process-wide
 import sys
 import threading
 
-try:
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("no CUDA device for PyTorch")
-    sys.exit(77)
-
 import hostwait_ctypes as hostwait
+from frameworks import torch_or_77
+
+torch = torch_or_77()
 
 failures = 0
 

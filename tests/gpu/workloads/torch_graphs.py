@@ -3,19 +3,12 @@
 """PyTorch's CUDA graphs: captures in the three modes, replays with new inputs, a captured training
 step. Prints one line per operation, as the other workloads do."""
 
-import sys
+from common import each
+from frameworks import torch_or_77
 
-try:
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("PyTorch sees no GPU")
-    sys.exit(77)
+torch = torch_or_77()
 
 import numpy as np
-from common import each
 
 torch.manual_seed(5)
 torch.use_deterministic_algorithms(True)

@@ -6,14 +6,12 @@ CUDA; the loss is read once a batch, in the process that this prints."""
 import os
 import sys
 
-try:
-    import numpy as np
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-
 from common import digest
+from frameworks import module_or_77, torch_or_77
+
+torch = module_or_77("torch")
+
+import numpy as np
 
 
 class numbers(torch.utils.data.Dataset):
@@ -26,9 +24,7 @@ class numbers(torch.utils.data.Dataset):
 
 
 def main():
-    if not torch.cuda.is_available():
-        print("no CUDA device for PyTorch")
-        return 77
+    torch_or_77()  # here: spawned workers import this file, and are to leave the GPU alone
     torch.manual_seed(5)
     torch.use_deterministic_algorithms(True, warn_only=True)
     model = torch.nn.Linear(64, 64).cuda()  # before the workers are forked

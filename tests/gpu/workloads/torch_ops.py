@@ -3,19 +3,12 @@
 """PyTorch operations that wait for the GPU, and some that do not. One function per operation: its
 name is what a report's Python column should show."""
 
-import sys
-
-try:
-    import numpy as np
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("no CUDA device for PyTorch")
-    sys.exit(77)
-
 from common import each
+from frameworks import torch_or_77
+
+torch = torch_or_77()
+
+import numpy as np
 
 torch.manual_seed(1)
 torch.use_deterministic_algorithms(True, warn_only=True)

@@ -3,24 +3,20 @@
 """torch.profiler, a CUPTI subscriber, and an NVTX range beside hostwait: the profile has its kernels
 and copies."""
 
+import os
 import sys
 
-try:
-    import numpy as np
-    import torch
-    from torch.autograd import DeviceType
-    from torch.profiler import ProfilerActivity, profile
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-
 from common import digest
+from frameworks import torch_or_77
+
+torch = torch_or_77()
+
+import numpy as np
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
 
 
 def main():
-    if not torch.cuda.is_available():
-        print("no CUDA device for PyTorch")
-        return 77
     torch.manual_seed(5)
     x = torch.randn(512, 512, device="cuda")
     values = []
@@ -35,6 +31,7 @@ def main():
     synchronizations = any(e.name == "cudaDeviceSynchronize" for e in events)
     print(f"values\t{digest(np.array(values))}")
     print(f"profile\tkernels {kernels}, copies {copies}, synchronizations {synchronizations}")
+    print(f"pid {os.getpid()}")
     return 0
 
 

@@ -3,25 +3,21 @@
 """Two ranks of torchrun with gloo on one device: torch_ranks.py FOLDER [fail]. Each rank reduces CUDA
 tensors by way of the host and writes a digest to FOLDER; with `fail` rank 1 ends with 3."""
 
-import os
 import pathlib
 import sys
 
-try:
-    import numpy as np
-    import torch
-    import torch.distributed
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-
 from common import digest
+from frameworks import skip, torch_or_77
+
+torch = torch_or_77()
+
+import numpy as np
+import torch.distributed
 
 
 def main():
-    if not torch.cuda.is_available() or not torch.distributed.is_gloo_available():
-        print("no CUDA device or no gloo for PyTorch")
-        return 77
+    if not torch.distributed.is_gloo_available():
+        skip("no gloo for PyTorch")
     torch.distributed.init_process_group("gloo")
     rank = torch.distributed.get_rank()
     torch.manual_seed(rank)

@@ -12,18 +12,13 @@ import statistics
 import sys
 import time
 
-try:
-    import numpy as np
-    import torch
-except ImportError as missing:
-    print(missing)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("no CUDA device for PyTorch")
-    sys.exit(77)
-
 import hostwait_ctypes as hostwait
 from common import digest
+from frameworks import torch_or_77
+
+torch = torch_or_77()
+
+import numpy as np
 
 
 def train(model, optimizer, inputs, targets, steps, losses):
