@@ -63,7 +63,7 @@ def ranks(session):
     env = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     folders = [session.work / "ranks-without", session.work / "ranks-with"]
     plain = session.run(command(folders[0]), env)
-    if "no CUDA device or no gloo" in plain.out or "No module named" in plain.err:
+    if re.search("no CUDA device|no gloo", plain.out) or "No module named" in plain.err:
         session.skip("ranks", (plain.out + plain.err).strip()[-200:])
         return
     ran = session.hostwait(command(folders[1]), env=env)
@@ -85,21 +85,34 @@ def ranks(session):
 
 
 def graphs(session):
-    """Captures and replays: the same results, and the wait that breaks a capture is named."""
+    """Captures and replays: the same results; the wait that breaks PyTorch's capture is named."""
     for library in ("torch", "cupy"):
         ran = same_output(session, f"graphs.{library}",
                           [python(), WORKLOADS / "graphs.py", library], runs_without=1)
-        if ran is not None:
-            session.check(f"graphs.{library}.findings", bool(ran.findings()),
-                          f"{len(ran.findings())} findings")
+        if ran is None:
+            continue
+        only_in(session, f"graphs.{library}", ran)
+        session.check(f"graphs.{library}.findings", bool(ran.findings()),
+                      f"{len(ran.findings())} findings")
+        if library == "torch":
+            broken = [capture["broken_by"] for capture in ran.report["captures"]] if ran.report else []
+            session.check("graphs.torch.broken",
+                          any("wait_in_a_capture" in text_of(call) for call in broken),
+                          f"broken by {[call['call'] for call in broken]}")
 
 
 def profiler(session):
-    """torch.profiler and NVTX beside us: both the profile and the findings are complete."""
+    """torch.profiler and NVTX beside us: the profile has kernels, copies and the
+    synchronization, and the findings are there."""
     ran = same_output(session, "profiler", [python(), WORKLOADS / "torch_profiled.py"],
                       runs_without=1)
     if ran is None:
         return
+    only_in(session, "profiler", ran)
+    profile = re.search(r"^profile\t(.*)$", ran.out, re.M)
+    profile = profile[1] if profile else ""
+    session.check("profiler.profile", re.fullmatch(
+        r"kernels True, copies [1-9]\d*, synchronizations True", profile) is not None, profile)
     session.check("profiler.items", waits(ran) >= 5, f"{waits(ran)} calls under item()")
     session.check("profiler.range", any(f.get("range") == "profiled" for f in ran.findings()),
                   f"ranges {sorted({f.get('range') for f in ran.findings()})}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The hostwait authors
-"""The proofs' own judgement, on made-up counts: a difference without a reason must not pass."""
+"""The proofs' own judgement, on made-up counts and lines: a difference without a reason must not pass,
+nor may results that nobody produced."""
 
 import ctypes
 import pathlib
@@ -13,6 +14,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import cupti_compare  # noqa: E402: the folder is known only now
 import record  # noqa: E402
+from harness import Ran  # noqa: E402
+from proofs import same_output  # noqa: E402
 
 LINES = """driver\tcuStreamSynchronize\t7\t3\t3\t9000000\t4000000
 driver\tcuMemcpyDtoH_v2\t4\t4\t4\t800000\t500000
@@ -90,6 +93,42 @@ class Compare(unittest.TestCase):
         _, explained, unexplained = self.compared(LINES.replace("sync\tstream\t7", "sync\tstream\t5"))
         self.assertEqual(unexplained, [])
         self.assertTrue(any("type stream" in line for line in explained))
+
+
+class PlayedSession:
+    """What same_output needs of a session; the programs print these texts in turn."""
+
+    def __init__(self, *texts):
+        self.texts, self.kept, self.failures = list(texts), {}, []
+
+    def run(self, _):
+        return Ran(0, self.texts.pop(0), "", 0.0)
+
+    hostwait = run
+
+    def skip(self, *_):
+        pass
+
+    def check(self, name, good, _=""):
+        if not good:
+            self.failures.append(name)
+
+
+class SameOutput(unittest.TestCase):
+    def failures(self, *texts):
+        session = PlayedSession(*texts)
+        same_output(session, "p", ["p"])
+        return session.failures
+
+    def test_the_same_lines_pass(self):
+        self.assertEqual(self.failures(*["a\t1\nb\terror X\n"] * 3), [])
+
+    def test_another_result_fails(self):
+        self.assertEqual(self.failures("a\t1\n", "a\t1\n", "a\t2\n"), ["p.bit_identical"])
+
+    def test_without_a_stable_result_it_fails(self):
+        for texts in (["a\terror X\n"] * 3, ["a\t1\n", "a\t2\n", "a\t2\n"], [""] * 3):
+            self.assertEqual(self.failures(*texts), ["p.bit_identical"])
 
 
 if __name__ == "__main__":
