@@ -221,7 +221,7 @@ def torch_exchange(gpu, _, framework):
         api.current_work_stream(2, 0, ctypes.byref(out))
     relied("torch_exchange.names_the_current_stream", out.value == side.cuda_stream)
     # It is the stream of the calling thread at that moment, which need not be the writer's.
-    torch, right = framework.torch, {}
+    torch = framework.torch
     for habit in ("inside", "after", "after_wait_stream", "other_thread"):
         with torch.cuda.stream(side):
             torch.zeros(N, device="cuda").fill_(1.0)
@@ -235,10 +235,12 @@ def torch_exchange(gpu, _, framework):
             worker.join()
         elif habit != "inside":
             api.current_work_stream(2, 0, ctypes.byref(out))
-        # The default stream has been joined to the writer's by wait_stream, so it may be named.
-        right[habit] = out.value == side.cuda_stream or habit == "after_wait_stream"
+        ordered = {side.cuda_stream}
+        if habit == "after_wait_stream":
+            ordered.add(torch.cuda.current_stream().cuda_stream)
         answer(f"torch_exchange.handed_over_{habit}",
-               "names a stream that is ordered" if right[habit] else "names a stream that is not ordered")
+               "names a stream that is ordered" if (out.value or 0) in ordered
+               else "names a stream that is not ordered")
 
 
 PROBES = (
