@@ -67,7 +67,7 @@ bool describe_driver(unsigned copy) noexcept {
   return answer != CUDA_ERROR_NOT_INITIALIZED;
 }
 
-void update_header(unsigned copy) noexcept {
+HOSTWAIT_HOT void update_header(unsigned copy) noexcept {
   static std::atomic<const void*> described{nullptr};
   static std::atomic<std::uint32_t> routes_told{0};
   static std::atomic<bool> blind_told{false};
@@ -95,7 +95,8 @@ void update_header(unsigned copy) noexcept {
   record::set_coverage(routes, blind, why, n);
 }
 
-__attribute__((noinline)) record::tally tally_of(const call_context& call, bool gap) noexcept {
+__attribute__((noinline)) HOSTWAIT_HOT record::tally tally_of(const call_context& call,
+                                                              bool gap) noexcept {
   site_storage storage;
   record::site_key key = key_of(call, storage);
   key.gap = gap;
@@ -108,8 +109,8 @@ __attribute__((noinline)) void find_and_note(const call_context& call,
   record::note(call.writer, key_of(call, storage), seen);
 }
 
-void record_call(call_context& call, record::outcome what, bool violation,
-                 std::uint64_t ns) noexcept {
+HOSTWAIT_HOT void record_call(call_context& call, record::outcome what, bool violation,
+                              std::uint64_t ns) noexcept {
   const record::observation seen{what, violation, ns};
   if (call.at.counters != nullptr) {
     record::note(call.writer, call.at, seen);

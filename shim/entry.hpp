@@ -43,8 +43,8 @@ enum class path : std::uint8_t {
   refuse,   // return CUDA_ERROR_NOT_PERMITTED
 };
 
-path before(call_context&) noexcept;
-void after(call_context&, int result) noexcept;
+HOSTWAIT_HOT path before(call_context&) noexcept;
+HOSTWAIT_HOT void after(call_context&, int result) noexcept;
 
 // Asks and decides: fills verdict, in_capture and captures.
 void judge(call_context&) noexcept;
@@ -55,7 +55,7 @@ struct site_storage {
   std::uintptr_t frames[64];
   char label[policy::label_bytes];
 };
-record::site_key key_of(const call_context&, site_storage&) noexcept;
+HOSTWAIT_HOT record::site_key key_of(const call_context&, site_storage&) noexcept;
 
 // Rows of type `state` are made as they are, and looked at before and after.
 int before_state(row_id row, const call_facts&, const unwind::registers& caller) noexcept;

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 
+#include "sys.hpp"
+
 namespace hostwait::python {
 
 // The record's frame id of the calling thread's Python stack, 0 for none; record::not_now where
 // another thread is in the way. A stack seen before costs
 // the walk and one look-up; texts are copied into the record at first sight.
-std::uint32_t record_stack(unsigned limit) noexcept;
+HOSTWAIT_HOT std::uint32_t record_stack(unsigned limit) noexcept;
 
 }  // namespace hostwait::python

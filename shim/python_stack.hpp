@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sys.hpp"
+
 namespace hostwait::python {
 
 // One frame as it stands in the interpreter. `code` and `instruction` are addresses; `identity`
@@ -27,7 +29,7 @@ inline std::uint64_t mix(std::uint64_t hash, std::uint64_t word) noexcept {
 // starting or finalizing, or is of a version or build whose layout is not known. not_found_yet
 // where another thread is still looking for the interpreter.
 inline constexpr unsigned not_found_yet = ~0u;
-unsigned capture(raw_frame* out, unsigned limit) noexcept;
+HOSTWAIT_HOT unsigned capture(raw_frame* out, unsigned limit) noexcept;
 
 // What a frame says of itself; the texts are UTF-8, cut to their buffers.
 struct frame_text {

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sys.hpp"
+
 namespace hostwait::ranges {
 
 inline constexpr unsigned max_depth = 64;
@@ -35,7 +37,7 @@ void end(std::uint64_t id) noexcept;
 
 // The record's range number of what is open on this thread (or, where nothing is, in the process);
 // 0 for nothing.
-std::uint32_t current() noexcept;
+HOSTWAIT_HOT std::uint32_t current() noexcept;
 
 // Whether a range open on this thread or in the process matches one of the comma-separated
 // patterns.

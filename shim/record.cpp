@@ -29,7 +29,7 @@ void one_more(std::uint64_t& of) noexcept {
 }
 
 // Counters of the folded entry have many writers: atomic additions. All others have one.
-void count(const tally& to, const observation& seen) noexcept {
+HOSTWAIT_HOT void count(const tally& to, const observation& seen) noexcept {
   hostwait_record_counters& c = *to.counters;
   one_more(c.calls);
   switch (seen.what) {

@@ -9,6 +9,7 @@
 
 #include "classify.hpp"
 #include "row.hpp"
+#include "sys.hpp"
 
 namespace hostwait::record {
 
@@ -32,7 +33,7 @@ bool say_line(const char* line) noexcept;
 // Opens the record of this process at its first catalogued call. Cheap when open. False: nothing
 // can be recorded (then calls are only made). Notices fork and raw clone by itself
 // (MADV_WIPEONFORK word): a child starts from zero with its own file.
-bool ensure_open() noexcept;
+HOSTWAIT_HOT bool ensure_open() noexcept;
 
 // Number of the record in this process and its ancestors: what was interned under another number
 // means nothing.
@@ -77,18 +78,19 @@ struct thread_writer;
 
 // Registers the calling thread (on its first recorded call) and returns its writer; null when no
 // more threads can be told apart (then its calls go to the folded entry).
-thread_writer* this_thread() noexcept;
+HOSTWAIT_HOT thread_writer* this_thread() noexcept;
 
 // Where the calls of a site count. Found before the call, so that the thread's slot can say where a
 // call that never returns was made. Null pointers: it cannot be had now; note() tries again.
-tally tally_of(thread_writer*, const site_key&) noexcept;
+HOSTWAIT_HOT tally tally_of(thread_writer*, const site_key&) noexcept;
 
 // The thread's slot says which call it is in, and where: a hang shows itself.
-void enter(thread_writer*, row_id row, const tally& at, std::uint64_t now_mono_ns) noexcept;
-void leave(thread_writer*) noexcept;
+HOSTWAIT_HOT void enter(thread_writer*, row_id row, const tally& at,
+                        std::uint64_t now_mono_ns) noexcept;
+HOSTWAIT_HOT void leave(thread_writer*) noexcept;
 
 void note(thread_writer*, const site_key&, const observation&) noexcept;
-void note(thread_writer*, const tally&, const observation&) noexcept;
+HOSTWAIT_HOT void note(thread_writer*, const tally&, const observation&) noexcept;
 
 // With gap=1: from the end of a wait until the calling thread queues work again. `at` belongs to a
 // key with `gap`.

@@ -55,16 +55,16 @@ const char* settings_error() noexcept;
 // Recomputes this thread's `effective`, after taking over a changed control word.
 void refresh(thread_block& t) noexcept;
 // Called now and then from the allowed path: looks at the control word.
-void look_at_control() noexcept;
+HOSTWAIT_HOT void look_at_control() noexcept;
 // Called on the long way of every call: has the window begun or ended? A clock read where a window
 // is set, a load where none is.
-void look_at_window() noexcept;
+HOSTWAIT_HOT void look_at_window() noexcept;
 bool paused() noexcept;
 // The program's own switch (hostwait_pause); the control word has one of its own.
 void set_paused(bool) noexcept;
 
 // Copies the label of the newest frame of this thread, else of the process, that has one.
-void copy_label(const thread_block& t, char (&out)[policy::label_bytes]) noexcept;
+HOSTWAIT_HOT void copy_label(const thread_block& t, char (&out)[policy::label_bytes]) noexcept;
 
 int push(int action, std::uint32_t kinds, const char* label, bool process) noexcept;
 int pop(int token, bool process) noexcept;

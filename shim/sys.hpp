@@ -12,6 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 
+// On the path of every recorded call: these functions lie side by side, since a program that waits
+// seldom finds none of them in its caches and pays for each page.
+#define HOSTWAIT_HOT __attribute__((hot))
+
 namespace hostwait::sys {
 
 #if defined(__x86_64__)

@@ -34,12 +34,18 @@ struct cached {
 };
 constinit std::atomic<cached*> cache_{nullptr};
 
+// Behind it, in the same mapping: the rules of whole walks, one behind the other, by where the walk
+// begins. A program that has used its caches for something else since its last wait pays for each
+// line that a walk touches; here four frames lie in one. Each rule is checked like any other, so
+// that walks which share a place only cost more.
+constexpr unsigned walk_bits = 7, walk_frames = 64;
+
 constexpr std::uint64_t spread_1 = 0x9e3779b97f4a7c15, spread_2 = 0xd6e8feb86659fd93;
 
 cached* cache() noexcept {
   cached* known = cache_.load(std::memory_order_acquire);
   if (known != nullptr) return known;
-  constexpr std::size_t bytes = sizeof(cached) << cache_bits;
+  constexpr std::size_t bytes = sizeof(cached) * ((1u << cache_bits) + (walk_frames << walk_bits));
   auto* fresh = static_cast<cached*>(sys::mmap_anonymous(bytes));
   if (fresh == nullptr) return nullptr;
   if (cache_.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return fresh;
@@ -47,16 +53,24 @@ cached* cache() noexcept {
   return known;
 }
 
-inline std::uint64_t look_up(cached* table, std::uintptr_t address,
-                             std::uint64_t generation) noexcept {
-  std::uint64_t key = address ^ generation * spread_2;
-  cached& place = table[key * spread_1 >> (64 - cache_bits)];
+template <class Otherwise>
+inline std::uint64_t look_up(cached& place, std::uint64_t key, Otherwise otherwise) noexcept {
   std::uint64_t bits = place.rule.load(std::memory_order_relaxed);
   if ((place.key.load(std::memory_order_relaxed) ^ bits * spread_1) == key) return bits;
-  bits = rule_of(address).packed();
+  bits = otherwise();
   place.rule.store(bits, std::memory_order_relaxed);
   place.key.store(key ^ bits * spread_1, std::memory_order_relaxed);
   return bits;
+}
+
+std::uint64_t rule_in(cached* table, std::uintptr_t address, std::uint64_t key) noexcept {
+  return look_up(table[key * spread_1 >> (64 - cache_bits)], key,
+                 [address]() noexcept { return rule_of(address).packed(); });
+}
+
+cached* walk_from(cached* table, const registers& from) noexcept {
+  const std::uint64_t begin = (from.ip ^ from.sp * spread_2) * spread_1;
+  return table + (1u << cache_bits) + (begin >> (64 - walk_bits)) * walk_frames;
 }
 
 // The part of a stack that is known to be readable: `first` page and a number of pages, in one
@@ -242,12 +256,18 @@ frame first_frame(const registers& from) noexcept {
 struct walk {
   cached* table;
   std::uint64_t generation;
+  cached* next = nullptr;  // of the rules of this very walk, where they are kept
   std::uint64_t bits = 0;  // the last rule
   unsigned signals = 0;
 
   // False: the walk ends here. Always inlined: capture() is on the path of every recorded call.
   __attribute__((always_inline)) bool to_caller(stack_view& stack, frame& now) noexcept {
-    bits = look_up(table, now.exact ? now.ip : now.ip - 1, generation);
+    const std::uintptr_t address = now.exact ? now.ip : now.ip - 1;
+    const std::uint64_t key = address ^ generation * spread_2;
+    bits = next == nullptr ? rule_in(table, address, key)
+                           : look_up(*next++, key, [this, address, key]() noexcept {
+                               return rule_in(table, address, key);
+                             });
     int done = common_step(stack, now, {bits});
     if (done == 0) {
       const rule r = rule::unpacked(bits);
@@ -273,10 +293,13 @@ unsigned capture(const registers& from, std::uintptr_t* out, unsigned limit) noe
   cached* table = cache();
   stack_view stack;
   if (table == nullptr || !stack.start(from.sp)) return 1;
-  walk on{table, resolve::loader_generation()};
+  walk on{table, resolve::loader_generation(), walk_from(table, from)};
   frame now = first_frame(from);
   unsigned depth = 1;
-  while (depth < limit && on.to_caller(stack, now)) out[depth++] = now.ip;
+  while (depth < limit && on.to_caller(stack, now)) {
+    out[depth++] = now.ip;
+    if (depth == walk_frames) on.next = nullptr;
+  }
   stack.remember();
   return depth;
 }

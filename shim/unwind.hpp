@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "sys.hpp"
+
 namespace hostwait::unwind {
 
 struct registers {
@@ -16,7 +18,7 @@ struct registers {
 // many. Stops at the first frame without unwind information, never reads outside the stack that
 // `from.sp` lies on. Rules are cached per address; the cache forgets when
 // resolve::loader_generation() moves.
-unsigned capture(const registers& from, std::uintptr_t* out, unsigned limit) noexcept;
+HOSTWAIT_HOT unsigned capture(const registers& from, std::uintptr_t* out, unsigned limit) noexcept;
 
 // Whether the stack above `from` still has that frame of ours whose caller's stack pointer was
 // `sp`: `gone` where a longjmp, a cancellation or another fiber has left it, `unknown` where the

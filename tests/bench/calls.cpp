@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "driver.hpp"
 
@@ -53,6 +54,25 @@ void through(benchmark::State& state) {
   attach();
   const int depth = static_cast<int>(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(call_at_depth(program_wait, idle_stream(), depth));
+}
+
+// A program that waits once a step has used its caches for the step: 16 MiB of it here. Only the
+// call is timed, with a clock read.
+void cold(benchmark::State& state, stream_call call) {
+  attach();
+  static std::vector<char> others(16 << 20);
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < others.size(); i += 64) ++others[i];
+    const std::uint64_t begin = now_ns();
+    benchmark::DoNotOptimize(call_at_depth(call, idle_stream(), 20));
+    state.SetIterationTime(static_cast<double>(now_ns() - begin) * 1e-9);
+  }
+}
+void cold_own(benchmark::State& state) {
+  cold(state, own_wait);
+}
+void cold_through(benchmark::State& state) {
+  cold(state, program_wait);
 }
 
 void allowed(benchmark::State& state) {
@@ -193,6 +213,8 @@ int run(int argc, char** argv) {
   benchmark::RegisterBenchmark("through", through)->Arg(0)->Arg(20);
   benchmark::RegisterBenchmark("own", own)->Arg(0)->Threads(2)->UseRealTime();
   benchmark::RegisterBenchmark("through", through)->Arg(0)->Threads(2)->UseRealTime();
+  benchmark::RegisterBenchmark("cold_own", cold_own)->UseManualTime()->Iterations(100);
+  benchmark::RegisterBenchmark("cold_through", cold_through)->UseManualTime()->Iterations(100);
   benchmark::RegisterBenchmark("unarmed_own", unarmed_own);
   benchmark::RegisterBenchmark("unarmed_through", unarmed_through);
   benchmark::RegisterBenchmark("query_own", query_own);

@@ -22,6 +22,7 @@ BUDGETS = {
     "recorded_ns": ("ns", "two clock reads + 25"),
     "clock_ns": ("ns", ""),
     "native_stack_ns": ("ns", "500 over a recorded call"),
+    "cold_ns": ("ns", ""),
     "pushpop_ns": ("ns", "20"),
     "unarmed_ratio": ("ratio", "1: the driver's own pointer"),
     "query_ns": ("ns", "5"),
@@ -78,7 +79,10 @@ def measure_calls(program, shim, out, rounds, extra, seconds):
             for one in made["benchmarks"]:
                 if one.get("run_type") == "iteration" and not one.get("error_occurred"):
                     name = one["name"].removesuffix("/real_time").replace("/real_time/", "/")
-                    times[mode].setdefault(name, []).append(one["cpu_time"])
+                    time = "cpu_time"
+                    if name.endswith("/manual_time"):
+                        name, time = name.split("/")[0], "real_time"
+                    times[mode].setdefault(name, []).append(one[time])
     return times, contexts
 
 
@@ -106,6 +110,8 @@ def figures_of(times):
     without = [a - b for a, b in zip(times["no_stack"]["through/20"], times["no_stack"]["own/20"])]
     stacks = [a - b for a, b in zip(with_stack, without)]
     made["native_stack_ns"] = (middle(stacks), len(stacks), min(stacks), max(stacks))
+    # The same call with its stack where the program has used its caches for something else.
+    made["cold_ns"] = difference("stack", "cold_through", "cold_own")
     unarmed = [a / b for a, b in
                zip(times["no_stack"]["unarmed_through"], times["no_stack"]["unarmed_own"])]
     made["unarmed_ratio"] = (middle(unarmed), len(unarmed), min(unarmed), max(unarmed))

@@ -75,6 +75,8 @@ def explain(symbol, seen, mine, rows, never):
         return False, True, f"{what}; {over_own} over its own cost; hostwait {mine['calls']}"
     if over == 0:
         return True, False, ""
+    if symbol.startswith("cuGetProcAddress"):
+        return False, False, f"{what}; explained: a look-up, which hostwait serves itself"
     if symbol in never:
         return False, False, f"{what}; explained (never.def): {never[symbol]}"
     return False, True, f"{what}; in neither calls.def nor never.def"
