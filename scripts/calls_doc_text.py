@@ -69,7 +69,7 @@ ENTRIES = [
           "PT-06 OR-06 RA-03 CP-01"),
     Entry("Copies", "cudaMemcpyPeer", "cuMemcpyPeer cuMemcpy3DPeer cuMemcpyPeerAsync cuMemcpy3DPeerAsync",
           "nothing, within one device", "Nothing, within one device.",
-          "Always; between two devices it is not measured.", "", "", ""),
+          "Always in one context; between two devices it did not either, but the verdict is `depends`.", "", "", ""),
     Entry("Memsets", "cudaMemset cudaMemset2D", "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 "
           "cuMemsetD2D16 cuMemsetD2D32", "the null stream, on pinned and managed memory",
           "The null stream, on pinned and managed memory.",

@@ -17,7 +17,7 @@ if(nlohmann_json_FOUND)
     target_compile_definitions(
       test_table_${part}
       PRIVATE
-        HOSTWAIT_PROBE_JSON="${PROJECT_SOURCE_DIR}/docs/measurements/2026-11-29-h200-probe.json")
+        HOSTWAIT_PROBE_JSON="${PROJECT_SOURCE_DIR}/docs/measurements/2026-11-30-h200-probe.json")
   endforeach()
 else()
   message(STATUS "table.captures and table.batches are left out: no nlohmann_json to read the stored probe")

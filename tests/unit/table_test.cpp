@@ -64,7 +64,7 @@ TEST_CASE("all forms of a call share kind and rule") {
       }
 }
 
-// docs/measurements/2026-11-29-h200-probe.json, rows copy/cuMemcpyBatchAsync_v2 and 3D.
+// docs/measurements/2026-11-30-h200-probe.json, rows copy/cuMemcpyBatchAsync_v2 and 3D.
 TEST_CASE("batches wait as measured") {
   const auto batch = [](hostwait_memory from, hostwait_memory to, std::uint64_t flags) {
     call_facts facts = roles::stream_first::of(stream(3));

@@ -6,7 +6,7 @@
 // lines to the file that CUPTI_COUNT_OUTPUT names (a "%p" in it becomes the process id):
 //   driver  SYMBOL  calls  over 20 us  over own cost  total ns  max ns
 //   runtime SYMBOL  calls  over 20 us  over own cost  total ns  max ns
-// A call's own cost is hostwait's: 20 us, and its bytes at 2 GB/s where it is a flat copy.
+// A call's own cost is hostwait's: 120 us, and its bytes at 1 GB/s where it is a flat copy.
 //   sync    stream|context|event|wait_event  records
 // The same file serves the benchmarks: cupti_count_subscribe() and cupti_count_unsubscribe().
 #include <cuda.h>
@@ -23,7 +23,7 @@
 
 namespace {
 
-constexpr std::uint64_t long_call_ns = 20000;
+constexpr std::uint64_t long_call_ns = 20000, own_cost_ns = 120000;
 constexpr std::size_t max_cbid = 4096;
 
 struct counter {
@@ -91,8 +91,8 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, c
   c.total_ns.fetch_add(ns, std::memory_order_relaxed);
   if (ns > long_call_ns) {
     c.longer.fetch_add(1, std::memory_order_relaxed);
-    // 2 GB/s are 2 bytes per nanosecond.
-    if (ns > long_call_ns + bytes_of(domain, id, call->functionParams) / 2)
+    // 1 GB/s is a byte per nanosecond.
+    if (ns > own_cost_ns + bytes_of(domain, id, call->functionParams))
       c.over_own.fetch_add(1, std::memory_order_relaxed);
   }
   std::uint64_t seen = c.max_ns.load(std::memory_order_relaxed);
