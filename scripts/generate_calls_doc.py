@@ -85,7 +85,7 @@ HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 Names mislead, and lists of "synchronizing calls" are wrong in both directions: `cudaMemcpyAsync` can stop
 the host, `cudaMemset` need not, `cudaMalloc` does not, `cudaFree` does. This page says for each call what
 work the host waits for, when it does not, and how to avoid it, as measured behind a running 30 ms kernel
-on one NVIDIA H200 with driver 580 and CUDA 13.0 ([how](measurements/2026-11-30-h200-probe.md)). Elsewhere
+on NVIDIA H200s with driver 580 and CUDA 13.0 ([how](measurements/2026-11-30-h200-probe.md)). Elsewhere
 it may differ: `hostwait probe` measures it on your own GPU ([probe.md](probe.md)).
 
 [At a glance](#at-a-glance) · [Copies by memory](#copies-by-memory) · [Call by call](#call-by-call) ·

@@ -32,5 +32,6 @@ mapfile -t targets < <(ninja -C "$folder" -t targets all |
 [ ${#targets[@]} -gt 0 ] || fail "no test of $areas in $folder"
 ninja -C "$folder" -j "$jobs" "${targets[@]}" hostwait_sim
 names=$(printf '%s\n' "${targets[@]}" | sed -E 's/^test_([a-z0-9]+)_/\1./' | paste -sd '|')
-ctest --test-dir "$folder" -R "^($names)\$" -LE 'gpu|nosanitize' --output-on-failure \
+# Cases that need a process of their own are tests of their own, AREA.WHAT_PART.
+ctest --test-dir "$folder" -R "^($names)(_[a-z]+)?\$" -LE 'gpu|nosanitize' --output-on-failure \
   --no-tests=error --timeout 300 -j "$jobs" </dev/null

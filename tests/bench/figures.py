@@ -23,6 +23,7 @@ BUDGETS = {
     "clock_ns": ("ns", ""),
     "native_stack_ns": ("ns", "500 over a recorded call"),
     "cold_ns": ("ns", ""),
+    "cold_stack_ns": ("ns", ""),
     "pushpop_ns": ("ns", "20"),
     "unarmed_ratio": ("ratio", "1: the driver's own pointer"),
     "query_ns": ("ns", "5"),
@@ -112,6 +113,8 @@ def figures_of(times):
     made["native_stack_ns"] = (middle(stacks), len(stacks), min(stacks), max(stacks))
     # The same call with its stack where the program has used its caches for something else.
     made["cold_ns"] = difference("stack", "cold_through", "cold_own")
+    more = [a - b for a, b in zip(times["stack"]["cold_through"], times["no_stack"]["cold_through"])]
+    made["cold_stack_ns"] = (middle(more), len(more), min(more), max(more))
     unarmed = [a / b for a, b in
                zip(times["no_stack"]["unarmed_through"], times["no_stack"]["unarmed_own"])]
     made["unarmed_ratio"] = (middle(unarmed), len(unarmed), min(unarmed), max(unarmed))

@@ -295,6 +295,43 @@ TEST_CASE("the limit is kept, and the first frame is the given one", "[unwind]")
   CHECK(out[3] == 4711);
 }
 
+namespace {
+
+std::uintptr_t begin_of_walk = 0;
+
+// Frames of different sizes: a walk by the other one's rule goes astray.
+template <std::size_t Bytes>
+__attribute__((noinline)) bool in_frame(bool (*next)()) {
+  volatile char room[Bytes];
+  room[0] = 1;
+  return next() && room[0] == 1;
+}
+__attribute__((noinline)) bool stacks_are_equal() {
+  begin_of_walk = reinterpret_cast<std::uintptr_t>(__builtin_dwarf_cfa());
+  return take_stacks().equal();
+}
+__attribute__((noinline)) bool small_below_large() {
+  return in_frame<400>([] { return in_frame<48>(stacks_are_equal); });
+}
+__attribute__((noinline)) bool large_below_small() {
+  return in_frame<48>([] { return in_frame<400>(stacks_are_equal); });
+}
+
+}  // namespace
+
+// The rules of a walk are kept by where it begins, and these two begin at the same place.
+TEST_CASE("a walk that begins where another one did takes its own way", "[unwind]") {
+  bool (*const paths[])() = {small_below_large, large_below_small};
+  std::uintptr_t begin[2] = {};
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      CHECK(paths[i]());
+      begin[i] = begin_of_walk;
+    }
+    REQUIRE(begin[0] == begin[1]);
+  }
+}
+
 TEST_CASE("threads share the cache while the generation moves", "[unwind]") {
   std::atomic<unsigned> wrong{0};
   std::vector<std::thread> threads;
